@@ -1,0 +1,48 @@
+package events
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is a fact in the past tense. Payload types are plain structs with JSON tags; a type, once
+// released, never changes: a new version is a new type with an upcaster.
+type Event interface {
+	// EventType is the CloudEvents type, for example "shop.feira.order.placed.v1".
+	EventType() string
+	// EventKey is the record key in Kafka. Events with one key keep their order; "" spreads them.
+	EventKey() string
+}
+
+// List collects events, so that deciders read as sentences.
+func List(evs ...Event) []Event { return evs }
+
+// Meta is what every event carries beside its data.
+type Meta struct {
+	ID          string    `json:"id"`                    // UUIDv7
+	Time        time.Time `json:"time"`                  // when it happened, UTC
+	Correlation string    `json:"correlation,omitempty"` // the first request of the whole story
+	Causation   string    `json:"causation,omitempty"`   // id of the event or command it answers
+	Traceparent string    `json:"traceparent,omitempty"` // W3C trace context
+	Actor       string    `json:"actor,omitempty"`       // customer, operator or service that caused it
+}
+
+// Recorded is an event as it was written to a store or read from Kafka.
+type Recorded struct {
+	Meta
+	Type     string // CloudEvents type
+	Source   string // see [Topic.Source]
+	Subject  string // the stream it belongs to
+	Key      string // record key
+	Sequence int64  // position in its owner's store; 0 where there is none (ticks, strangers)
+	Previous int64  // position of the event before it in the same partition; 0 for the first
+	// HasPrevious tells a chain that starts (Previous 0) from a topic without one (compacted).
+	HasPrevious bool
+	RecordedAt  time.Time       // when the store wrote it
+	Data        json.RawMessage // the JSON as published
+	Event       Event           // the decoded data; nil when the type is unknown
+}
+
+// TickType is the type of the records by which a relay says: nothing unsent up to ce_time. A tick is not
+// stored and has no sequence; only stream operators look at it.
+const TickType = "shop.feira.tick.v1"

@@ -1,0 +1,102 @@
+package eventstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// MaxEventBytes is the largest event a store takes: a larger one would block the relay for ever.
+const MaxEventBytes = 256 << 10
+
+// Event is an event ready to be appended: encoded once, and published with these bytes.
+type Event struct {
+	ID   string          // Meta.ID, repeated to recognise the event after an unknown outcome
+	Type string          // CloudEvents type
+	Key  string          // record key in Kafka
+	Data json.RawMessage // at most [MaxEventBytes]
+	Meta json.RawMessage // JSON of [events.Meta]
+}
+
+// Job is an external side effect, inserted in the transaction that appends the events it belongs to.
+type Job struct {
+	Kind        string          // River job kind
+	Args        json.RawMessage // River job args
+	Queue       string          // River queue; "" is the default queue
+	MaxAttempts int             // 0 is River's default
+	ScheduledAt time.Time       // zero is now
+}
+
+// Attempt names one attempt of a running job. An append that carries it completes the job in the same
+// transaction, and is refused unless that very attempt is still the running one.
+type Attempt struct {
+	JobID       int64
+	AttemptedAt time.Time
+}
+
+// Append is one request: events of one stream, with the state that follows from them.
+type Append struct {
+	Stream   string
+	Expected int64           // version the stream must have; 0 means the stream must be absent or at version 0
+	Shape    int             // version of the state's structure
+	State    json.RawMessage // state after the events
+	Events   []Event         // may be empty when only jobs or an attempt are to be written
+	Jobs     []Job
+	Attempt  *Attempt
+}
+
+// Result says where an append was written.
+type Result struct {
+	Version int64 // of the stream, after the append
+}
+
+// Stream is an aggregate as the store keeps it.
+type Stream struct {
+	Name    string
+	Version int64 // 0: nothing was ever appended
+	Shape   int
+	State   json.RawMessage
+}
+
+// ErrUnknown says that the caller gave up while its append was in flight. It may or may not have been
+// written; appending the same events again at the same expected version tells.
+var ErrUnknown = errors.New("eventstore: the outcome is unknown; repeat the same append to learn it")
+
+// ErrAttemptLost says that a job's attempt is not the running one any more: it was rescued, cancelled or completed.
+var ErrAttemptLost = errors.New("eventstore: this attempt of the job is not the running one any more")
+
+// ConflictError says that a stream was not at the expected version. Load it and decide again.
+type ConflictError struct {
+	Stream           string
+	Expected, Actual int64
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("eventstore: stream %s is at version %d, not at %d; load it and decide again", e.Stream, e.Actual, e.Expected)
+}
+
+// TooLargeError says that an event exceeds [MaxEventBytes].
+type TooLargeError struct {
+	Stream, Type string
+	Bytes        int
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("eventstore: event %s of stream %s has %d bytes; at most %d are allowed", e.Type, e.Stream, e.Bytes, MaxEventBytes)
+}
+
+// Encode makes an event ready to be appended.
+func Encode(m events.Meta, e events.Event) (Event, error) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return Event{}, fmt.Errorf("encode %s: %w", e.EventType(), err)
+	}
+	meta, err := json.Marshal(m)
+	if err != nil {
+		return Event{}, fmt.Errorf("encode meta of %s: %w", e.EventType(), err)
+	}
+	return Event{ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: meta}, nil
+}

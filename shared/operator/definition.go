@@ -1,0 +1,72 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/jackc/pgx/v5"
+)
+
+// Start says where a new operator begins on a topic it has no checkpoint for.
+type Start int
+
+// Where a new operator starts.
+const (
+	Beginning Start = iota // all history
+	Now                    // only what comes after it was first started
+)
+
+// Definition declares an operator: a named consumer that turns topics into effects.
+type Definition struct {
+	Name   string // "<service>.<verb or noun>", stable: checkpoints are kept under it
+	Topics []events.Topic
+	Start  Start
+	// Types are the event types the handler wants; others move the checkpoint only. nil means all.
+	Types []string
+	// MaxBatch bounds a transaction; 0 means 500 records.
+	MaxBatch int
+	// Handler makes the handler of one running operator.
+	Handler func(store *eventstore.Store) Handler
+}
+
+// Record is an event with its place in Kafka.
+type Record struct {
+	events.Recorded
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// Handler turns a batch into effects inside the operator's transaction. The records of one partition are in
+// order; a batch may mix partitions and topics. Apply may be called again for the same records after a
+// rollback, and with fewer of them, so it keeps nothing outside tx. An error from [Reject] is deterministic:
+// the batch is halved down to the one event, which is parked. Any other error is retried.
+type Handler interface {
+	Apply(ctx context.Context, tx *eventstore.Tx, batch []Record) error
+}
+
+// Claim is a partition that this process owns for now.
+type Claim struct {
+	Topic     string
+	Partition int32
+	Epoch     int64
+}
+
+// Querier reads outside a batch's transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Stateful is a handler with keyed state in memory (shared/stream). It receives ticks as records of type
+// [events.TickType].
+type Stateful interface {
+	Handler
+	// Restore loads the state of a partition after its epoch was raised and before its first batch.
+	Restore(ctx context.Context, q Querier, c Claim) error
+	// Release forgets the state of a partition that is not owned any more.
+	Release(c Claim)
+	// Settle ends the last Apply: true merges what it changed into memory, false discards it.
+	Settle(committed bool)
+}
