@@ -99,6 +99,7 @@ type OrderHeld struct {
 type OrderReleased struct {
 	Order     string    `json:"order"`
 	By        string    `json:"by"`
+	Command   string    `json:"command,omitempty"` // id of the request; a repeat of it changes nothing
 	ConfirmBy time.Time `json:"confirm_by"`
 }
 
@@ -132,6 +133,7 @@ type OrderCancelled struct {
 	Customer string `json:"customer"`
 	Reason   string `json:"reason"`
 	By       string `json:"by"`
+	Command  string `json:"command,omitempty"` // id of the request that asked for it, if any
 	Detail   string `json:"detail,omitempty"`
 }
 
