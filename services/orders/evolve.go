@@ -40,7 +40,8 @@ func placed(e events.OrderPlaced) Order {
 	return Order{
 		ID: e.Order, Number: e.Number, Customer: e.Customer, Status: Placed, Financial: Pending,
 		Lines: e.Lines, Subtotal: e.Subtotal, Shipping: e.Shipping, Discount: e.Discount, Total: e.Total,
-		Method: e.PaymentMethod, Fingerprint: e.Fingerprint, PlacedAt: e.PlacedAt, DueAt: e.ConfirmBy.UnixMicro(),
+		Method: e.PaymentMethod, Fingerprint: e.Fingerprint, PlacedAt: e.PlacedAt,
+		PlacedUS: e.PlacedAt.UnixMicro(), DueAt: e.ConfirmBy.UnixMicro(),
 	}
 }
 

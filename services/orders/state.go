@@ -47,6 +47,7 @@ type Order struct {
 	Method      string        `json:"method"`
 	Fingerprint string        `json:"fingerprint"`
 	PlacedAt    time.Time     `json:"placed_at"`
+	PlacedUS    int64         `json:"placed_us"` // the same in microseconds since 1970, for the index that lists orders
 
 	// DueAt is when the timer ends what is now awaited, in microseconds since 1970: the deadline, or the end of
 	// a hold. 0: nothing is awaited. The store keeps an index of it.
