@@ -1,0 +1,62 @@
+package kafka
+
+import (
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// The effective configuration, point by point. Each of these has lost, reordered or delayed events when it was
+// something else.
+func TestEffectiveConfiguration(t *testing.T) {
+	t.Parallel()
+	c := ConsumerConfig(Config{ClientID: "inventory"}, "inventory-0")
+	if err := c.Validate(); err != nil {
+		t.Fatalf("sarama refuses the configuration: %v", err)
+	}
+	for name, ok := range map[string]bool{
+		"protocol at least 2.8":            c.Version.IsAtLeast(sarama.V2_8_0_0),
+		"client id":                        c.ClientID == "inventory",
+		"start at the oldest offset":       c.Consumer.Offsets.Initial == sarama.OffsetOldest,
+		"no silent reset":                  !c.Consumer.Group.ResetInvalidOffsets,
+		"read committed":                   c.Consumer.IsolationLevel == sarama.ReadCommitted,
+		"session 10 s":                     c.Consumer.Group.Session.Timeout == 10*time.Second,
+		"heartbeat 1 s":                    c.Consumer.Group.Heartbeat.Interval == time.Second,
+		"rebalance 15 s":                   c.Consumer.Group.Rebalance.Timeout == 15*time.Second,
+		"rebalance below the read timeout": c.Consumer.Group.Rebalance.Timeout < c.Net.ReadTimeout,
+		"only the range strategy": len(c.Consumer.Group.Rebalance.GroupStrategies) == 1 &&
+			c.Consumer.Group.Rebalance.GroupStrategies[0].Name() == sarama.RangeBalanceStrategyName,
+		"stable member":               c.Consumer.Group.InstanceId == "inventory-0",
+		"marked offsets are sent":     c.Consumer.Offsets.AutoCommit.Enable && c.Consumer.Offsets.AutoCommit.Interval == time.Second,
+		"errors are returned":         c.Consumer.Return.Errors && c.Producer.Return.Errors && c.Producer.Return.Successes,
+		"metadata every 10 to 30 s":   c.Metadata.RefreshFrequency >= 10*time.Second && c.Metadata.RefreshFrequency <= 30*time.Second,
+		"no topics by accident":       !c.Metadata.AllowAutoTopicCreation,
+		"acknowledged by all":         c.Producer.RequiredAcks == sarama.WaitForAll,
+		"idempotent":                  c.Producer.Idempotent,
+		"one request in flight":       c.Net.MaxOpenRequests == 1,
+		"TCP keepalive at most 5 s":   c.Net.KeepAlive > 0 && c.Net.KeepAlive <= 5*time.Second,
+		"default client id is feira":  ConsumerConfig(Config{}, "").ClientID == "feira",
+		"plain clients are as strict": baseConfig(Config{}).Producer.RequiredAcks == sarama.WaitForAll,
+	} {
+		if !ok {
+			t.Errorf("not so: %s", name)
+		}
+	}
+}
+
+// Keys must land where Java's producers put them, or one key would be split over two partitions.
+func TestPartitionerIsThatOfJava(t *testing.T) {
+	t.Parallel()
+	p := ConsumerConfig(Config{}, "").Producer.Partitioner("orders")
+	// org.apache.kafka.common.utils.Utils.murmur2 of "21" is -973932308, of "foobar" -790332482.
+	for key, hash := range map[string]int32{"21": -973932308, "foobar": -790332482} {
+		got, err := p.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (hash & 0x7fffffff) % 6; got != want {
+			t.Errorf("partition of %q = %d, Java's is %d", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+// Package kafka is how the shop talks to Kafka: one effective configuration, the topics as they must exist, a
+// publisher that keeps the order of every partition through any error, the subscriber that operators build on,
+// and a broker that runs inside the process.
+package kafka

@@ -1,0 +1,213 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// Names of topic settings in Kafka.
+const (
+	cleanupPolicy  = "cleanup.policy"
+	retentionMS    = "retention.ms"
+	retentionBytes = "retention.bytes"
+	timestampType  = "message.timestamp.type"
+)
+
+// EnsureOptions say how [EnsureTopics] creates topics.
+type EnsureOptions struct {
+	Replication int16 // copies of each partition; 0 is the broker's default
+	CheckOnly   bool  // a missing topic is a difference instead of being created
+}
+
+// TopicDifference is one setting of a topic that is not as it must be.
+type TopicDifference struct {
+	Topic, Setting, Have, Want string
+}
+
+// TopicsError lists how existing topics differ from what the shop needs. Nothing was changed: a partition count
+// cannot be lowered and raising it moves keys, and records that retention has removed do not come back.
+type TopicsError struct {
+	Differences []TopicDifference
+}
+
+func (e *TopicsError) Error() string {
+	parts := make([]string, len(e.Differences))
+	for i, d := range e.Differences {
+		parts[i] = fmt.Sprintf("%s: %s is %s, must be %s", d.Topic, d.Setting, d.Have, d.Want)
+	}
+	return "kafka: topics are not as they must be (" + strings.Join(parts, "; ") +
+		"); correct the settings with kafka-configs, or create the topics anew before anything is published"
+}
+
+// EnsureTopics creates the missing topics and checks the settings of those that exist. It returns when every
+// partition has a leader. Errors: [*TopicsError]; anything else is Kafka's and worth a retry.
+func EnsureTopics(ctx context.Context, cfg Config, topics []events.Topic, opts EnsureOptions) error {
+	client, err := NewClient(cfg)
+	if err != nil {
+		return fmt.Errorf("kafka: connect to %s: %w", strings.Join(cfg.Brokers, ","), err)
+	}
+	defer func() { _ = client.Close() }()
+	admin, err := sarama.NewClusterAdminFromClient(client)
+	if err != nil {
+		return fmt.Errorf("kafka: find the controller: %w", err)
+	}
+	var diff []TopicDifference
+	for _, t := range topics {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d, err := ensureTopic(ctx, client, admin, t, opts)
+		if err != nil {
+			return fmt.Errorf("kafka: topic %s: %w", t.Name, err)
+		}
+		diff = append(diff, d...)
+	}
+	if len(diff) > 0 {
+		return &TopicsError{Differences: diff}
+	}
+	return nil
+}
+
+func ensureTopic(ctx context.Context, client sarama.Client, admin sarama.ClusterAdmin, t events.Topic, opts EnsureOptions) ([]TopicDifference, error) {
+	found, err := describe(admin, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case found != nil:
+		return compare(admin, t, found)
+	case opts.CheckOnly:
+		return []TopicDifference{{t.Name, "topic", "missing", "there (feira migrate creates it)"}}, nil
+	}
+	replication := opts.Replication
+	if replication == 0 {
+		replication = -1
+	}
+	err = admin.CreateTopic(t.Name, &sarama.TopicDetail{
+		NumPartitions: t.Partitions, ReplicationFactor: replication, ConfigEntries: settings(t),
+	}, false)
+	// Another process may have been faster; what it made is checked like any other.
+	if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
+		return nil, err
+	}
+	if err := awaitLeaders(ctx, client, t); err != nil {
+		return nil, err
+	}
+	if found, err = describe(admin, t.Name); err != nil || found == nil {
+		return nil, errors.Join(errors.New("created, but not in the metadata yet"), err)
+	}
+	return compare(admin, t, found)
+}
+
+// describe returns nil for a topic that does not exist.
+func describe(admin sarama.ClusterAdmin, name string) (*sarama.TopicMetadata, error) {
+	metas, err := admin.DescribeTopics([]string{name})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(metas) != 1:
+		return nil, fmt.Errorf("asked for one topic, metadata has %d", len(metas))
+	case errors.Is(metas[0].Err, sarama.ErrUnknownTopicOrPartition):
+		return nil, nil //nolint:nilnil // absence is an answer here, not a failure
+	case metas[0].Err != sarama.ErrNoError:
+		return nil, metas[0].Err
+	}
+	return metas[0], nil
+}
+
+// settings are the topic's settings as Kafka names them.
+func settings(t events.Topic) map[string]*string {
+	policy, stamp := "delete", "CreateTime"
+	if t.Compacted {
+		policy = "compact"
+	}
+	if t.LogAppendTime {
+		stamp = "LogAppendTime"
+	}
+	keep, forever := strconv.FormatInt(t.Retention.Milliseconds(), 10), "-1"
+	if t.Retention == events.Forever {
+		keep = forever
+	}
+	return map[string]*string{cleanupPolicy: &policy, timestampType: &stamp, retentionMS: &keep, retentionBytes: &forever}
+}
+
+// compare checks what would break promises. How long a topic that is not kept for ever keeps its records is a
+// matter of operation and not checked.
+func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetadata) ([]TopicDifference, error) {
+	var diff []TopicDifference
+	if n := len(found.Partitions); n != int(t.Partitions) {
+		diff = append(diff, TopicDifference{t.Name, "number of partitions", strconv.Itoa(n), strconv.Itoa(int(t.Partitions))})
+	}
+	entries, err := admin.DescribeConfig(sarama.ConfigResource{
+		Type: sarama.TopicResource, Name: t.Name,
+		ConfigNames: []string{cleanupPolicy, timestampType, retentionMS, retentionBytes},
+	})
+	if err != nil {
+		return nil, err
+	}
+	have := make(map[string]string, len(entries))
+	for _, e := range entries {
+		have[e.Name] = e.Value
+	}
+	check := []string{cleanupPolicy, timestampType}
+	if t.Retention == events.Forever && !t.Compacted {
+		check = append(check, retentionMS, retentionBytes)
+	}
+	want := settings(t)
+	for _, name := range check {
+		if have[name] != *want[name] {
+			diff = append(diff, TopicDifference{t.Name, name, have[name], *want[name]})
+		}
+	}
+	return diff, nil
+}
+
+// awaitLeaders waits until a new topic can be written: Kafka answers the creation before its brokers know of it.
+func awaitLeaders(ctx context.Context, client sarama.Client, t events.Topic) error {
+	for {
+		err := client.RefreshMetadata(t.Name)
+		if err == nil {
+			var writable []int32
+			if writable, err = client.WritablePartitions(t.Name); err == nil && len(writable) >= int(t.Partitions) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("created, but its partitions have no leaders yet: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// TopicID returns the id that Kafka gave the topic when it was created; a topic deleted and created again has
+// another one. Errors are Kafka's; [sarama.ErrUnknownTopicOrPartition] says there is no such topic.
+func TopicID(client sarama.Client, topic string) (string, error) {
+	broker := client.LeastLoadedBroker()
+	if broker == nil {
+		return "", sarama.ErrOutOfBrokers
+	}
+	resp, err := broker.GetMetadata(sarama.NewMetadataRequest(client.Config().Version, []string{topic}))
+	if err != nil {
+		_ = broker.Close() // the next caller opens a fresh connection
+		return "", fmt.Errorf("kafka: ask broker %s for the id of topic %s: %w", broker.Addr(), topic, err)
+	}
+	for _, t := range resp.Topics {
+		if t.Name != topic {
+			continue
+		}
+		if t.Err != sarama.ErrNoError {
+			return "", fmt.Errorf("kafka: id of topic %s: %w", topic, t.Err)
+		}
+		return t.Uuid.String(), nil
+	}
+	return "", fmt.Errorf("kafka: id of topic %s: %w", topic, sarama.ErrUnknownTopicOrPartition)
+}

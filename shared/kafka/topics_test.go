@@ -1,0 +1,163 @@
+package kafka_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/IBM/sarama"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/kafka/kafkatest"
+)
+
+func TestTopicsAreCreatedAsTheyMustBe(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.New(t, events.Topics()...)
+	admin := adminOf(t, b)
+	for _, topic := range events.Topics() {
+		metas, err := admin.DescribeTopics([]string{topic.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(metas[0].Partitions); n != int(topic.Partitions) {
+			t.Errorf("%s has %d partitions, want %d", topic.Name, n, topic.Partitions)
+		}
+	}
+	for topic, want := range map[string]map[string]string{
+		"orders":          {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "CreateTime"},
+		"catalog":         {"cleanup.policy": "compact"},
+		"eventos-usuario": {"retention.ms": "604800000", "message.timestamp.type": "LogAppendTime"},
+	} {
+		for name, value := range want {
+			if have := setting(t, admin, topic, name); have != value {
+				t.Errorf("%s: %s is %s, want %s", topic, name, have, value)
+			}
+		}
+	}
+	if err := kafka.EnsureTopics(t.Context(), b.Config(""), events.Topics(), kafka.EnsureOptions{CheckOnly: true}); err != nil {
+		t.Errorf("second call: %v", err)
+	}
+}
+
+func TestDifferencesAreNamed(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.New(t)
+	for name, c := range map[string]struct {
+		partitions int32
+		configs    map[string]string
+		want       events.Topic
+		setting    string
+	}{
+		"partitions": {3, map[string]string{"retention.ms": "-1"}, events.Orders, "number of partitions"},
+		"retention":  {6, map[string]string{"retention.ms": "604800000"}, events.Orders, "retention.ms"},
+		"bytes":      {6, map[string]string{"retention.ms": "-1", "retention.bytes": "1000000"}, events.Orders, "retention.bytes"},
+		"cleanup":    {6, map[string]string{"retention.ms": "-1", "cleanup.policy": "compact"}, events.Orders, "cleanup.policy"},
+		"compaction": {6, nil, events.Catalog, "cleanup.policy"},
+		"timestamps": {3, nil, events.Clicks, "message.timestamp.type"},
+	} {
+		topic := c.want
+		topic.Name = name
+		if err := b.Cluster().CreateTopic(name, c.partitions, c.configs); err != nil {
+			t.Fatal(err)
+		}
+		err := kafka.EnsureTopics(t.Context(), b.Config(""), []events.Topic{topic}, kafka.EnsureOptions{})
+		var differ *kafka.TopicsError
+		if !errors.As(err, &differ) {
+			t.Errorf("%s: got %v, want a TopicsError", name, err)
+			continue
+		}
+		if len(differ.Differences) != 1 || differ.Differences[0].Setting != c.setting || differ.Differences[0].Topic != name {
+			t.Errorf("%s: named %+v, want %s", name, differ.Differences, c.setting)
+		}
+	}
+	err := kafka.EnsureTopics(t.Context(), b.Config(""), []events.Topic{events.Fraud}, kafka.EnsureOptions{CheckOnly: true})
+	var differ *kafka.TopicsError
+	if !errors.As(err, &differ) || differ.Differences[0].Have != "missing" {
+		t.Errorf("missing topic: got %v", err)
+	}
+}
+
+// A topic that runs out of time is not the shop's concern unless it is kept for ever.
+func TestRetentionOfPassingTopicsIsFree(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.New(t)
+	config := map[string]string{"message.timestamp.type": "LogAppendTime", "retention.ms": "3600000"}
+	if err := b.Cluster().CreateTopic(events.Clicks.Name, 3, config); err != nil {
+		t.Fatal(err)
+	}
+	if err := kafka.EnsureTopics(t.Context(), b.Config(""), []events.Topic{events.Clicks}, kafka.EnsureOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTopicIDTellsARecreatedTopic(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.New(t, events.Orders)
+	client, err := kafka.NewClient(b.Config(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	first := topicID(t, client)
+	if again := topicID(t, client); again != first {
+		t.Errorf("id changed from %s to %s", first, again)
+	}
+	if err := b.Cluster().DeleteTopic("orders"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kafka.TopicID(client, "orders"); !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+		t.Errorf("deleted topic: %v", err)
+	}
+	if err := kafka.EnsureTopics(t.Context(), b.Config(""), []events.Topic{events.Orders}, kafka.EnsureOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if second := topicID(t, client); second == first {
+		t.Error("the recreated topic has the old id")
+	}
+}
+
+func TestEnsureTopicsNamesTheBrokersThatDoNotAnswer(t *testing.T) {
+	t.Parallel()
+	err := kafka.EnsureTopics(t.Context(), kafka.Config{Brokers: []string{"127.0.0.1:1"}}, nil, kafka.EnsureOptions{})
+	if err == nil || !errors.Is(err, sarama.ErrOutOfBrokers) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func topicID(t *testing.T, client sarama.Client) string {
+	t.Helper()
+	id, err := kafka.TopicID(client, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func adminOf(t *testing.T, b *kafka.Embedded) sarama.ClusterAdmin {
+	t.Helper()
+	client, err := kafka.NewClient(b.Config("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := sarama.NewClusterAdminFromClient(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close() })
+	return admin
+}
+
+func setting(t *testing.T, admin sarama.ClusterAdmin, topic, name string) string {
+	t.Helper()
+	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return ""
+}
