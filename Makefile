@@ -1,0 +1,40 @@
+# Everything here also works by hand; these are the short names.
+GO    ?= go
+TOOL  := $(GO) tool -modfile=tools/go.mod
+
+.PHONY: help demo test race bench verify format lint generate drift audit
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
+
+demo: ## run the whole shop on embedded infrastructure
+	$(GO) run ./cmd/feira demo
+
+test: ## the README's test command
+	$(GO) test ./...
+
+race: ## the tests under the race detector
+	$(GO) test -race ./...
+
+bench: ## the benchmarks whose ratios the README quotes
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./shared/eventstore ./shared/operator ./services/fraud
+
+verify: format lint drift ## format, lint, layers, generated code, modules
+	$(GO) mod verify
+
+format: ## fail on files that gofmt would change
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not formatted; run gofmt -w on:"; echo "$$out"; exit 1; fi
+
+lint: ## golangci-lint, with the layer rules
+	$(TOOL) golangci-lint run ./...
+
+generate: ## rewrite generated code
+	$(GO) generate ./...
+
+drift: ## fail when generated code is not what the sources give
+	@before=$$(git status --porcelain | sha256sum; git diff | sha256sum); $(GO) generate ./... ; \
+	after=$$(git status --porcelain | sha256sum; git diff | sha256sum); \
+	if [ "$$before" != "$$after" ]; then echo "generated code is stale; run make generate and commit"; git status --porcelain; exit 1; fi
+
+audit: ## known vulnerabilities (needs the public database)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
