@@ -1,0 +1,14 @@
+// Package stream is event time on top of the operator loop: keyed state in memory, saved as deltas in the very
+// transaction that moves the offsets.
+//
+// The terms are those of the Dataflow model (Akidau et al., VLDB 2015) and of Apache Flink. The watermark of a
+// partition is the highest event time seen in it minus the allowed disorder. An event behind it is late. State is
+// kept per key and partition until the watermark has passed the time up to which the key says it is needed.
+//
+//	              batch
+//	memory ──read──▶ overlay ──commit confirmed──▶ merged into memory
+//	                   │  └────rolled back───────▶ discarded
+//	                   └─ delta row + watermark, in the transaction with the checkpoint
+//
+// Nothing is read from the database per event; a partition's state is read once, when it is claimed.
+package stream

@@ -1,0 +1,63 @@
+package stream
+
+import (
+	"time"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+// Source says what is read and how: which events, under which key, at which event time.
+type Source struct {
+	topic    events.Topic
+	types    []string
+	key      func(events.Recorded) string
+	time     func(events.Recorded) time.Time
+	disorder time.Duration
+}
+
+// From reads a topic; with prototypes, only events of their types.
+func From(topic events.Topic, prototypes ...events.Event) Source {
+	s := Source{topic: topic, time: func(r events.Recorded) time.Time { return r.Time }}
+	for _, p := range prototypes {
+		s.types = append(s.types, p.EventType())
+	}
+	return s
+}
+
+// KeyBy names the state an event belongs to; "" leaves the event out. All events of one key must be on one
+// partition, so the key must be a refinement of the topic's.
+func (s Source) KeyBy(key func(events.Recorded) string) Source { s.key = key; return s }
+
+// At says what an event's time is; by default, CloudEvents time.
+func (s Source) At(t func(events.Recorded) time.Time) Source { s.time = t; return s }
+
+// Disorder is how far an event's time may be behind the highest of its partition before it is late.
+func (s Source) Disorder(d time.Duration) Source { s.disorder = d; return s }
+
+// Rule is a pure computation over the state of one key.
+type Rule[S any] struct {
+	// Apply takes the key's state and an event, and says what the state is then and what follows. late: the
+	// event is behind its partition's watermark, so that state it would need may have been freed.
+	Apply func(state S, r events.Recorded, late bool) (S, []events.Event)
+	// Until is the event time up to which a state is needed; the zero time frees it at once.
+	Until func(state S) time.Time
+	// Trim drops the parts of a state that are not needed behind the watermark; nil: states are kept whole.
+	Trim func(state S, watermark time.Time) S
+	// Stream names the stream that an emitted event starts. It must be new: one event, one stream.
+	Stream func(e events.Event) string
+}
+
+// Process makes an operator of a source and a rule. name is stable: state is kept under it, and an operator
+// whose state changed its shape gets a new one.
+func Process[S any](name string, from Source, rule Rule[S]) operator.Definition {
+	return operator.Definition{
+		Name:   name,
+		Topics: []events.Topic{from.topic},
+		Types:  from.types,
+		Handler: func(*eventstore.Store) operator.Handler {
+			return &processor[S]{name: name, from: from, rule: rule, shards: map[shardKey]*shard[S]{}, now: time.Now}
+		},
+	}
+}
