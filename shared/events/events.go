@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -12,6 +13,13 @@ type Event interface {
 	EventType() string
 	// EventKey is the record key in Kafka. Events with one key keep their order; "" spreads them.
 	EventKey() string
+}
+
+// Upcaster is an event of an older version that can say itself in the next one.
+type Upcaster interface {
+	Event
+	// Upcast returns the same fact as a later version of the same type.
+	Upcast() Event
 }
 
 // List collects events, so that deciders read as sentences.
@@ -30,7 +38,7 @@ type Meta struct {
 // Recorded is an event as it was written to a store or read from Kafka.
 type Recorded struct {
 	Meta
-	Type     string // CloudEvents type
+	Type     string // CloudEvents type as recorded, perhaps older than that of Event
 	Source   string // see [Topic.Source]
 	Subject  string // the stream it belongs to
 	Key      string // record key
@@ -38,11 +46,27 @@ type Recorded struct {
 	Previous int64  // position of the event before it in the same partition; 0 for the first
 	// HasPrevious tells a chain that starts (Previous 0) from a topic without one (compacted).
 	HasPrevious bool
-	RecordedAt  time.Time       // when the store wrote it
-	Data        json.RawMessage // the JSON as published
+	RecordedAt  time.Time       // when the store wrote it; zero for strangers
+	Data        json.RawMessage // the JSON as published; nil for a tombstone
 	Event       Event           // the decoded data; nil when the type is unknown
 }
 
 // TickType is the type of the records by which a relay says: nothing unsent up to ce_time. A tick is not
 // stored and has no sequence; only stream operators look at it.
 const TickType = "shop.feira.tick.v1"
+
+// Tick makes the tick of one partition. It has no key: the relay sends it to the partition by number.
+func Tick(t Topic, partition int32, at time.Time) Recorded {
+	at = at.UTC()
+	return Recorded{
+		Meta: Meta{
+			// Ticks are never stored or compared, so their ids need only be unique for their source.
+			ID:   "tick-" + t.Name + "-" + strconv.Itoa(int(partition)) + "-" + strconv.FormatInt(at.UnixNano(), 10),
+			Time: at,
+		},
+		Type:       TickType,
+		Source:     t.Source(),
+		RecordedAt: at,
+		Data:       json.RawMessage("{}"),
+	}
+}

@@ -5,8 +5,8 @@ type Verdict struct {
 	Order    string   `json:"order"`
 	Payment  string   `json:"payment"`
 	Customer string   `json:"customer"`
-	Score    int      `json:"score"` // 0 (harmless) to 100
-	Rules    []string `json:"rules"` // names of the rules that fired
+	Score    int      `json:"score"`           // 0 (harmless) to 100
+	Rules    []string `json:"rules,omitempty"` // names of the rules that fired
 }
 
 // EventKey is the order.

@@ -1,18 +1,137 @@
 package events
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 )
 
-// Registry decodes data by CloudEvents type.
-type Registry struct{}
+// Registry decodes data by CloudEvents type. It is safe for concurrent use.
+type Registry struct {
+	kinds map[string]kind
+	names map[string][]string // name without version → types
+	errs  []error
+}
+
+// kind is one type that can be decoded.
+type kind struct {
+	typ reflect.Type
+	// keyed types always have a record key: without one they would lose their order on Kafka.
+	keyed bool
+}
 
 // NewRegistry knows every shared event and the given private ones (zero values serve as prototypes).
-func NewRegistry(private ...Event) *Registry { panic("unimplemented") }
+func NewRegistry(private ...Event) *Registry {
+	r := &Registry{kinds: map[string]kind{}, names: map[string][]string{}}
+	for _, p := range published {
+		for _, e := range p.types {
+			r.declare(e, true)
+		}
+	}
+	for _, e := range private {
+		r.declare(e, false)
+	}
+	return r
+}
+
+func (r *Registry) declare(e Event, keyed bool) {
+	typ := e.EventType()
+	name, _, ok := splitType(typ)
+	_, twice := r.kinds[typ]
+	switch {
+	case !ok:
+		r.errs = append(r.errs, &DeclarationError{typ, "a type ends in its version, as in shop.feira.order.placed.v1"})
+	case twice:
+		r.errs = append(r.errs, &DeclarationError{typ, "is declared twice; give one of them another name or version"})
+	case reflect.TypeOf(e).Kind() != reflect.Struct:
+		r.errs = append(r.errs, &DeclarationError{typ, fmt.Sprintf("%T is not a struct; declare the value, not a pointer", e)})
+	default:
+		r.kinds[typ] = kind{reflect.TypeOf(e), keyed}
+		r.names[name] = append(r.names[name], typ)
+	}
+}
+
+// Validate returns what is wrong with the declarations, as [*DeclarationError]s. Call it when a service starts.
+func (r *Registry) Validate() error { return errors.Join(r.errs...) }
 
 // Decode returns the event as its newest version (upcasters applied). Errors: [*UnknownTypeError],
 // [*UnknownVersionError] for a known name of an unknown version, [*InvalidError] for data that does not fit.
-func (r *Registry) Decode(typ string, data json.RawMessage) (Event, error) { panic("unimplemented") }
+func (r *Registry) Decode(typ string, data json.RawMessage) (Event, error) {
+	k, ok := r.kinds[typ]
+	if !ok {
+		return nil, r.unknown(typ)
+	}
+	e, err := k.decode(data)
+	if err == nil {
+		e, err = upcast(e)
+	}
+	if err == nil && k.keyed && e.EventKey() == "" {
+		err = errors.New("the field that is its record key is missing or empty")
+	}
+	if err != nil {
+		return nil, &InvalidError{typ, err}
+	}
+	return e, nil
+}
 
-// TopicOf returns the topic on which a shared event type is published; ok is false for private types.
-func TopicOf(typ string) (t Topic, ok bool) { panic("unimplemented") }
+func (k kind) decode(data json.RawMessage) (Event, error) {
+	// encoding/json takes null for any struct and leaves it empty.
+	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+		return nil, errors.New("it is null, not an object")
+	}
+	v := reflect.New(k.typ)
+	if err := json.Unmarshal(data, v.Interface()); err != nil {
+		return nil, err
+	}
+	e, ok := v.Elem().Interface().(Event)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an Event", k.typ)
+	}
+	return e, nil
+}
+
+// upcast goes from version to version; versions must ascend, so it ends.
+func upcast(e Event) (Event, error) {
+	for {
+		old, ok := e.(Upcaster)
+		if !ok {
+			return e, nil
+		}
+		next := old.Upcast()
+		name, from, _ := splitType(old.EventType())
+		same, to, _ := splitType(next.EventType())
+		if name != same || to <= from {
+			return nil, &DeclarationError{old.EventType(), "upcasts to " + next.EventType() + ", which is not a later version of it"}
+		}
+		e = next
+	}
+}
+
+func (r *Registry) unknown(typ string) error {
+	name, _, _ := splitType(typ)
+	if known := r.names[name]; known != nil {
+		return &UnknownVersionError{typ, slices.Clone(known)}
+	}
+	return &UnknownTypeError{typ}
+}
+
+// splitType parts "shop.feira.order.placed.v1" into "shop.feira.order.placed" and 1. ok is false for a type
+// that could not be declared; its name is still split off where it ends in ".v" and digits, so that an odd
+// version of a known name is not taken for an unknown type.
+func splitType(typ string) (name string, version int, ok bool) {
+	i := strings.LastIndex(typ, ".v")
+	if i <= 0 || i+2 == len(typ) {
+		return typ, 0, false
+	}
+	digits := typ[i+2:]
+	if strings.Trim(digits, "0123456789") != "" {
+		return typ, 0, false
+	}
+	version, err := strconv.Atoi(digits)
+	return typ[:i], version, err == nil && version > 0 && digits[0] != '0'
+}

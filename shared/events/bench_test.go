@@ -1,0 +1,70 @@
+package events_test
+
+import (
+	"encoding/json"
+	"iter"
+	"testing"
+
+	"github.com/feira-shop/feira/shared/events"
+)
+
+var sink []events.Header
+
+func BenchmarkHeaders(b *testing.B) {
+	r := sample()
+	b.ReportAllocs()
+	for b.Loop() {
+		sink = events.Headers(r)
+	}
+}
+
+func BenchmarkFromHeaders(b *testing.B) {
+	r := sample()
+	var names, values [][]byte
+	for _, h := range events.Headers(r) {
+		names, values = append(names, []byte(h.Key)), append(values, []byte(h.Value))
+	}
+	var headers iter.Seq2[[]byte, []byte] = func(yield func(k, v []byte) bool) {
+		for i := range names {
+			if !yield(names[i], values[i]) {
+				return
+			}
+		}
+	}
+	key := []byte(r.Key)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := events.FromHeaders(key, r.Data, headers); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	registry := events.NewRegistry()
+	for _, e := range []events.Event{events.OrderStockReserved{Order: "o1"}, complete(events.OrderPlaced{})} {
+		data, err := json.Marshal(e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(e.EventType(), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if _, err := registry.Decode(e.EventType(), data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	e := complete(events.OrderPlaced{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := json.Marshal(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
