@@ -1,2 +1,36 @@
 // Package eventstore is the append-only store of one service, which is also its outbox.
+//
+// Position order is commit order: every transaction that inserts events takes one advisory lock, the store lock,
+// just before and keeps it until its commit. A reader of "position > cursor" therefore misses nothing.
+//
+// # The order of locks
+//
+// Everybody who appends locks in this order, or deadlocks with those who do:
+//
+//  1. streams, sorted; missing ones are inserted at version 0 first (es_load, es_streams)
+//  2. the service's own rows and jobs, by key
+//  3. checkpoints, by topic and partition
+//  4. the store lock and the insert of events (es_events)
+//  5. commit, and nothing between
+//
+// # The functions in the database
+//
+// All requests of a transaction are one value of the composite type es_appends, made by this package.
+//
+//   - es_streams(a es_appends, skip boolean) → (status smallint[], actual bigint[]): step 1, and the jobs of step 2
+//   - es_require(a, status, actual): raises FE002 or FE003 unless all were accepted
+//   - es_events(a, status): step 4
+//   - es_append(a, skip): es_streams and es_events; says of each request what became of it (the group commit)
+//   - es_commit(a): es_streams, es_require, es_events
+//
+// A function for [Tx.Commit] that does more takes its own parameters first and the appends last:
+//
+//	create function op_commit(operator text, …, a es_appends) returns void language plpgsql as $$
+//	declare s record;
+//	begin
+//	  s := es_streams(a, false);
+//	  perform es_require(a, s.status, s.actual);
+//	  -- checkpoints; raise FE001 when fenced
+//	  perform es_events(a, s.status);
+//	end $$;
 package eventstore

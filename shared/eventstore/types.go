@@ -9,7 +9,8 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 )
 
-// MaxEventBytes is the largest event a store takes: a larger one would block the relay for ever.
+// MaxEventBytes is the largest event a store takes, data and meta together: a larger one would block the relay
+// for ever.
 const MaxEventBytes = 256 << 10
 
 // Event is an event ready to be appended: encoded once, and published with these bytes.
@@ -17,7 +18,7 @@ type Event struct {
 	ID   string          // Meta.ID, repeated to recognise the event after an unknown outcome
 	Type string          // CloudEvents type
 	Key  string          // record key in Kafka
-	Data json.RawMessage // at most [MaxEventBytes]
+	Data json.RawMessage // with Meta at most [MaxEventBytes]
 	Meta json.RawMessage // JSON of [events.Meta]
 }
 
@@ -48,6 +49,42 @@ type Append struct {
 	Attempt  *Attempt
 }
 
+// next is the stream's version after the append.
+func (a *Append) next() int64 { return a.Expected + int64(len(a.Events)) }
+
+// id recognises a request that was written before: events are written all or none, so the first one's will do.
+func (a *Append) id() string {
+	if len(a.Events) == 0 {
+		return ""
+	}
+	return a.Events[0].ID
+}
+
+// check refuses what the database could not take, or could not recognise later.
+func (a *Append) check() error {
+	if a.Stream == "" || a.Expected < 0 {
+		return &InvalidError{Stream: a.Stream, Reason: fmt.Sprintf("a stream needs a name and a version of 0 or more, not %d", a.Expected)}
+	}
+	if len(a.Events) > 0 && len(a.State) == 0 {
+		return &InvalidError{Stream: a.Stream, Reason: "events need the state that follows from them"}
+	}
+	for i := range a.Events {
+		e := &a.Events[i]
+		if n := len(e.Data) + len(e.Meta); n > MaxEventBytes {
+			return &TooLargeError{Stream: a.Stream, Type: e.Type, Bytes: n}
+		}
+		if e.ID == "" || e.Type == "" {
+			return &InvalidError{Stream: a.Stream, Reason: "an event needs an id and a type; make events with Encode"}
+		}
+	}
+	for i := range a.Jobs {
+		if a.Jobs[i].Kind == "" || len(a.Jobs[i].Args) == 0 {
+			return &InvalidError{Stream: a.Stream, Reason: "a job needs a kind and arguments"}
+		}
+	}
+	return nil
+}
+
 // Result says where an append was written.
 type Result struct {
 	Version int64 // of the stream, after the append
@@ -76,6 +113,13 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("eventstore: stream %s is at version %d, not at %d; load it and decide again", e.Stream, e.Actual, e.Expected)
+}
+
+// InvalidError says that a request is not one that a store can write. It is a fault of the program.
+type InvalidError struct{ Stream, Reason string }
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("eventstore: append to stream %q: %s", e.Stream, e.Reason)
 }
 
 // TooLargeError says that an event exceeds [MaxEventBytes].
