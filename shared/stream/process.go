@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/operator"
@@ -88,18 +86,11 @@ func micros(t time.Time) int64 {
 
 // emit appends an event as the first and only one of its stream: a second verdict would be refused.
 func (p *processor[S]) emit(tx *eventstore.Tx, cause events.Recorded, e events.Event) error {
-	id, err := uuid.NewV7()
+	meta, err := events.Reply(cause, p.name, p.now())
 	if err != nil {
-		return fmt.Errorf("make an event id: %w", err)
+		return err
 	}
-	correlation := cause.Correlation
-	if correlation == "" {
-		correlation = cause.ID
-	}
-	encoded, err := eventstore.Encode(events.Meta{
-		ID: id.String(), Time: p.now().UTC(), Correlation: correlation, Causation: cause.ID, Traceparent: cause.Traceparent,
-		Actor: p.name,
-	}, e)
+	encoded, err := eventstore.Encode(meta, e)
 	if err != nil {
 		return operator.Reject(err)
 	}

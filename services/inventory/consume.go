@@ -1,0 +1,192 @@
+package inventory
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+//go:embed sql/save_shelves.sql
+var saveShelves string
+
+// shape is the version of a reservation's JSON.
+const shape = 1
+
+// Stream is the stream of an order's reservation.
+func Stream(order string) string { return "reservation-" + order }
+
+// reserveOperator reserves and releases stock for a whole batch at once: the shelves of all its products are locked
+// in one statement, the decisions are made in memory, and every shelf is written once. A product that everybody
+// wants costs no more than many that are wanted once.
+var reserveOperator = operator.Definition{
+	Name:    "inventory.reserve",
+	Topics:  []events.Topic{events.Orders},
+	Types:   []string{events.OrderPlaced{}.EventType(), events.OrderCancelled{}.EventType()},
+	Handler: func(s *eventstore.Store) operator.Handler { return &reserver{registry: s.Registry(), now: time.Now} },
+}
+
+type reserver struct {
+	registry *events.Registry
+	now      func() time.Time
+}
+
+// booking is one stream of the batch.
+type booking struct {
+	loaded eventstore.Stream
+	state  Reservation
+	events []eventstore.Event
+}
+
+// Apply decides the batch. Locks are taken in the order that holds everywhere: streams, then shelves by SKU.
+func (h *reserver) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
+	bookings, err := h.load(ctx, tx, batch)
+	if err != nil {
+		return err
+	}
+	shelves, err := lockShelves(ctx, tx, products(batch, bookings))
+	if err != nil {
+		return err
+	}
+	before := maps.Clone(shelves)
+	for _, r := range batch {
+		stream, cmd := command(r)
+		if err := h.decide(shelves, bookings[stream], cmd, r); err != nil {
+			return operator.Reject(err)
+		}
+	}
+	save(tx, before, shelves)
+	return appendAll(tx, bookings)
+}
+
+// command is what an event means to a reservation.
+func command(r operator.Record) (stream string, cmd any) {
+	switch e := r.Event.(type) {
+	case events.OrderPlaced:
+		lines := make([]events.Quantity, len(e.Lines))
+		for i, l := range e.Lines {
+			lines[i] = events.Quantity{SKU: l.SKU, Quantity: l.Quantity}
+		}
+		return Stream(e.Order), Reserve{Order: e.Order, Lines: lines}
+	case events.OrderCancelled:
+		return Stream(e.Order), Release{Order: e.Order}
+	}
+	return "", nil
+}
+
+func (h *reserver) load(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) (map[string]*booking, error) {
+	names := make([]string, 0, len(batch))
+	for _, r := range batch {
+		if s, _ := command(r); s != "" {
+			names = append(names, s)
+		}
+	}
+	slices.Sort(names)
+	loaded, err := tx.Load(ctx, slices.Compact(names))
+	if err != nil {
+		return nil, err
+	}
+	bookings := make(map[string]*booking, len(loaded))
+	for name, s := range loaded {
+		b := &booking{loaded: s}
+		if b.state, err = h.state(ctx, tx, s); err != nil {
+			return nil, err
+		}
+		bookings[name] = b
+	}
+	return bookings, nil
+}
+
+// state reads the kept state, or folds the events when it is of another shape.
+func (h *reserver) state(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream) (r Reservation, err error) {
+	if s.Version == 0 {
+		return r, nil
+	}
+	if s.Shape == shape {
+		err = json.Unmarshal(s.State, &r)
+		return r, err
+	}
+	history, err := tx.History(ctx, s.Name)
+	for _, e := range history {
+		r = Evolve(r, e.Event)
+	}
+	return r, err
+}
+
+// products lists the SKUs that the batch may touch: of new orders, and of reservations that may be released.
+func products(batch []operator.Record, bookings map[string]*booking) []string {
+	var skus []string
+	for _, r := range batch {
+		if e, ok := r.Event.(events.OrderPlaced); ok {
+			for _, l := range e.Lines {
+				skus = append(skus, l.SKU)
+			}
+		}
+	}
+	for _, b := range bookings {
+		for _, l := range b.state.Lines {
+			skus = append(skus, l.SKU)
+		}
+	}
+	slices.Sort(skus)
+	return slices.Compact(skus)
+}
+
+func (h *reserver) decide(shelves Shelves, b *booking, cmd any, r operator.Record) error {
+	if b == nil {
+		return nil
+	}
+	happened, err := Decide(shelves, b.state, cmd)
+	if err != nil {
+		return err
+	}
+	for _, e := range happened {
+		meta, err := events.Reply(r.Recorded, "inventory", h.now())
+		if err != nil {
+			return err
+		}
+		encoded, err := eventstore.Encode(meta, e)
+		if err != nil {
+			return err
+		}
+		b.events = append(b.events, encoded)
+		b.state = Evolve(b.state, e)
+		Apply(shelves, e)
+	}
+	return nil
+}
+
+func appendAll(tx *eventstore.Tx, bookings map[string]*booking) error {
+	for name, b := range bookings {
+		if len(b.events) == 0 {
+			continue
+		}
+		state, err := json.Marshal(b.state)
+		if err != nil {
+			return operator.Reject(fmt.Errorf("encode the state of %s: %w", name, err))
+		}
+		tx.Append(eventstore.Append{Stream: name, Expected: b.loaded.Version, Shape: shape, State: state, Events: b.events})
+	}
+	return nil
+}
+
+// save writes the shelves that changed.
+func save(tx *eventstore.Tx, before, after Shelves) {
+	var skus []string
+	var onHand, reserved []int64
+	for _, sku := range slices.Sorted(maps.Keys(after)) {
+		if s := after[sku]; s != before[sku] {
+			skus, onHand, reserved = append(skus, sku), append(onHand, s.OnHand), append(reserved, s.Reserved)
+		}
+	}
+	if len(skus) > 0 {
+		tx.Later(saveShelves, skus, onHand, reserved)
+	}
+}
