@@ -1,0 +1,1 @@
+select status, body from requests where key = $1 and status is not null
