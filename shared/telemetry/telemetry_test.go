@@ -1,0 +1,133 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	gometrics "github.com/rcrowley/go-metrics"
+)
+
+func TestLogFormats(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		format Format
+		isJSON bool
+	}{{Auto, true}, {"", true}, {JSON, true}, {"JSON", true}, {Text, false}} {
+		var b bytes.Buffer // not a terminal
+		log, err := NewLogger(&b, slog.LevelInfo, c.format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Debug("hidden")
+		log.Info("seen", "n", 1)
+		if strings.Contains(b.String(), "hidden") || !strings.Contains(b.String(), "seen") {
+			t.Errorf("%s: %q", c.format, b.String())
+		}
+		if json.Valid(b.Bytes()) != c.isJSON {
+			t.Errorf("%s: JSON %v: %q", c.format, !c.isJSON, b.String())
+		}
+		if strings.Contains(b.String(), "\x1b") {
+			t.Errorf("%s: colours in a file: %q", c.format, b.String())
+		}
+	}
+}
+
+func TestUnknownSettingsAreNamed(t *testing.T) {
+	t.Parallel()
+	var unknown *UnknownError
+	if _, err := NewLogger(&bytes.Buffer{}, slog.LevelInfo, "xml"); !errors.As(err, &unknown) || unknown.Value != "xml" {
+		t.Errorf("%v", err)
+	}
+	if _, err := ParseLevel("loud"); !errors.As(err, &unknown) || unknown.Value != "loud" {
+		t.Errorf("%v", err)
+	}
+	if l, err := ParseLevel("warn"); err != nil || l != slog.LevelWarn {
+		t.Errorf("%v, %v", l, err)
+	}
+}
+
+func TestServicesOfOneProcessKeepApart(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	for i, name := range []string{"orders", "payments"} {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "feira_things_total", Help: "Things."})
+		if err := m.Service(name).Register(c); err != nil {
+			t.Fatal(err)
+		}
+		c.Add(float64(i + 1))
+	}
+	page := scrape(t, m)
+	for _, want := range []string{`feira_things_total{service="orders"} 1`, `feira_things_total{service="payments"} 2`, "go_goroutines", "process_cpu_seconds_total"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+func TestPoolFigures(t *testing.T) {
+	t.Parallel()
+	// A pool without minimum connections does not connect by itself.
+	pool, err := pgxpool.New(context.Background(), "postgres://nobody@127.0.0.1:1/none?pool_max_conns=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	m := NewMetrics()
+	if err := RegisterPool(m.Service("orders"), "store", pool); err != nil {
+		t.Fatal(err)
+	}
+	want := `feira_pgxpool_max_conns{pool="store",service="orders"} 7`
+	page := scrape(t, m)
+	if !strings.Contains(page, want) {
+		t.Errorf("/metrics lacks %s", want)
+	}
+	if err := RegisterPool(m.Service("orders"), "store", pool); err == nil {
+		t.Error("the same pool registered twice")
+	}
+}
+
+func TestKafkaFigures(t *testing.T) {
+	t.Parallel()
+	source := gometrics.NewRegistry()
+	defer source.UnregisterAll() // stops the meters' goroutine
+	gometrics.GetOrRegisterMeter("request-rate", source).Mark(3)
+	gometrics.GetOrRegisterMeter("request-rate-for-broker-1", source).Mark(3)
+	gometrics.GetOrRegisterCounter("requests-in-flight", source).Inc(2)
+	gometrics.GetOrRegisterHistogram("request-latency-in-ms", source, gometrics.NewUniformSample(10)).Update(250)
+	m := NewMetrics()
+	if err := RegisterKafka(m.Service("orders"), "relay", source); err != nil {
+		t.Fatal(err)
+	}
+	page := scrape(t, m)
+	for _, want := range []string{
+		`feira_kafka_client_request_duration_seconds{client="relay",service="orders",quantile="0.99"} 0.25`,
+		`feira_kafka_client_request_duration_seconds_count{client="relay",service="orders"} 1`,
+		`feira_kafka_client_requests_in_flight{client="relay",service="orders"} 2`,
+		`feira_kafka_client_requests_total{client="relay",service="orders"} 3`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	for _, unwanted := range []string{"for_broker", "for-broker", "responses_total"} {
+		if strings.Contains(page, unwanted) {
+			t.Errorf("/metrics has %s, which was not measured or holds an id", unwanted)
+		}
+	}
+}
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
