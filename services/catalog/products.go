@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+)
+
+//go:embed sql/save_product.sql
+var saveProduct string
+
+// Product is a product with the number of its changes.
+type Product struct {
+	events.ProductChanged
+	Version int64
+}
+
+// NotFoundError says that there is no such product.
+type NotFoundError struct{ SKU string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("catalog: there is no product %q", e.SKU) }
+
+// VersionError says that a product is not at the version that a change demanded.
+type VersionError struct {
+	SKU          string
+	Wanted, Have int64
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("catalog: product %s is at version %d, not at %d; read it again", e.SKU, e.Have, e.Wanted)
+}
+
+// AnyVersion accepts a change whatever the product's version.
+const AnyVersion = -1
+
+// put writes a product as it is from now on. Row and event are one transaction: not everything needs event
+// sourcing, but whatever others hear of goes through the outbox. A change that changes nothing is no event.
+func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, expected int64, actor string) (after Product, err error) {
+	err = store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
+		streams, err := tx.Load(ctx, []string{Stream(p.SKU)})
+		if err != nil {
+			return err
+		}
+		s := streams[Stream(p.SKU)]
+		if expected != AnyVersion && s.Version != expected {
+			return &VersionError{SKU: p.SKU, Wanted: expected, Have: s.Version}
+		}
+		after = Product{p, s.Version}
+		if s.Version > 0 {
+			var now events.ProductChanged
+			if err := json.Unmarshal(s.State, &now); err != nil {
+				return fmt.Errorf("read product %s: %w", p.SKU, err)
+			}
+			if now == p {
+				return nil
+			}
+		}
+		after.Version++
+		return change(ctx, tx, s, p, actor)
+	})
+	return after, err
+}
+
+// Stream is the stream of a product's changes.
+func Stream(sku string) string { return "product-" + sku }
+
+func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p events.ProductChanged, actor string) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make an event id: %w", err)
+	}
+	encoded, err := eventstore.Encode(events.Meta{ID: id.String(), Time: time.Now().UTC(), Correlation: id.String(), Actor: actor}, p)
+	if err != nil {
+		return err
+	}
+	err = tx.Exec(ctx, saveProduct, p.SKU, s.Version+1, p.Name, p.Description, p.Price.Amount, p.Price.Currency, p.Active)
+	if err != nil {
+		return err
+	}
+	tx.Append(eventstore.Append{
+		Stream: s.Name, Expected: s.Version, Shape: 1, State: encoded.Data, Events: []eventstore.Event{encoded},
+	})
+	return nil
+}
+
+const columns = `select sku, version, name, description, price_amount, price_currency, active from products `
+
+func scan(row pgx.CollectableRow) (p Product, err error) {
+	err = row.Scan(&p.SKU, &p.Version, &p.Name, &p.Description, &p.Price.Amount, &p.Price.Currency, &p.Active)
+	return p, err
+}
+
+// get reads one product.
+func get(ctx context.Context, store *eventstore.Store, sku string) (Product, error) {
+	rows, err := store.Pool().Query(ctx, columns+`where sku = $1`, sku)
+	if err != nil {
+		return Product{}, fmt.Errorf("read product %s: %w", sku, err)
+	}
+	p, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Product{}, &NotFoundError{sku}
+	}
+	return p, err
+}
+
+// list reads products by SKU, after the given one, and whether there are more.
+func list(ctx context.Context, store *eventstore.Store, after string, limit int) (page []Product, more bool, err error) {
+	rows, err := store.Pool().Query(ctx, columns+`where sku > $1 order by sku limit $2`, after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("list products: %w", err)
+	}
+	page, err = pgx.CollectRows(rows, scan)
+	if len(page) > limit {
+		return slices.Clip(page[:limit]), true, err
+	}
+	return page, false, err
+}

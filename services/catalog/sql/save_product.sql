@@ -1,0 +1,9 @@
+insert into products (sku, version, name, description, price_amount, price_currency, active)
+values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (sku) do update
+   set version = excluded.version,
+       name = excluded.name,
+       description = excluded.description,
+       price_amount = excluded.price_amount,
+       price_currency = excluded.price_currency,
+       active = excluded.active

@@ -1,0 +1,40 @@
+package inventory
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/service"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Config is what a deployment may choose.
+type Config struct {
+	// First are the deliveries that the shop starts with; each counts once, whatever the number of starts.
+	First []Delivery
+}
+
+// Service declares inventory.
+func Service(cfg Config) service.Definition {
+	schema, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic("services/inventory: " + err.Error()) // the folder is compiled in
+	}
+	return service.Definition{
+		Name:      "inventory",
+		Publishes: events.Inventory,
+		Private:   []events.Event{ReservationClosed{}},
+		Schema:    schema,
+		Operators: []operator.Definition{reserveOperator},
+		Routes:    routes,
+		Seed: func(ctx context.Context, rt service.Runtime) error {
+			_, err := receive(ctx, rt.Store, "inventory", cfg.First)
+			return err
+		},
+	}
+}
