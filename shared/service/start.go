@@ -27,7 +27,7 @@ type Config struct {
 	Member   string       // stable name of this replica among others of the same service
 	MaxConns int32        // connections to the database; 0 is 8
 	Log      *slog.Logger
-	Metrics  prometheus.Registerer // nil: none; the label service is added here
+	Metrics  prometheus.Registerer // carries the label service; nil: none
 }
 
 // Running is a started service.
@@ -51,9 +51,6 @@ func Start(ctx context.Context, d Definition, cfg Config) (*Running, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Log = cfg.Log.With("service", d.Name)
-	if cfg.Metrics != nil {
-		cfg.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": d.Name}, cfg.Metrics)
-	}
 	r := &Running{Definition: d}
 	for _, part := range []func(context.Context, Config) error{r.startStore, r.seed, r.startRelay, r.startJobs, r.startOperators} {
 		if err := part(ctx, cfg); err != nil {

@@ -1,0 +1,158 @@
+// Package live shows events as they pass: a page and the stream of server-sent events it listens to. It keeps nothing,
+// so it is a stock Watermill subscriber without a group: it starts at what is new and nobody waits for it.
+package live
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill"
+	wkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/kafka"
+)
+
+//go:embed page.html
+var page []byte
+
+// Feed fans events out to whoever looks. The zero value is not usable; make one with [New].
+type Feed struct {
+	mu        sync.Mutex
+	listeners map[chan []byte]bool
+}
+
+// New makes a feed without listeners.
+func New() *Feed { return &Feed{listeners: map[chan []byte]bool{}} }
+
+// Run reads the topics until ctx ends.
+func (f *Feed) Run(ctx context.Context, cfg kafka.Config, topics []events.Topic, log *slog.Logger) error {
+	config := kafka.ConsumerConfig(cfg, "")
+	config.Consumer.Offsets.Initial = sarama.OffsetNewest
+	sub, err := wkafka.NewSubscriber(wkafka.SubscriberConfig{
+		Brokers: cfg.Brokers, Unmarshaler: entry{}, OverwriteSaramaConfig: config,
+	}, watermill.NewSlogLogger(log))
+	if err != nil {
+		return fmt.Errorf("follow the topics: %w", err)
+	}
+	var wg sync.WaitGroup
+	for _, t := range topics {
+		messages, err := sub.Subscribe(ctx, t.Name)
+		if err != nil {
+			return fmt.Errorf("follow %s: %w", t.Name, err)
+		}
+		wg.Go(func() {
+			for m := range messages {
+				f.send(m.Payload)
+				m.Ack()
+			}
+		})
+	}
+	<-ctx.Done()
+	err = sub.Close()
+	wg.Wait()
+	return err
+}
+
+// entry reduces a record to what the page shows. It never fails: an error would end the claim.
+type entry struct{}
+
+type line struct {
+	Topic string    `json:"topic"`
+	Type  string    `json:"type"`
+	Order string    `json:"order"`
+	Time  time.Time `json:"time"`
+}
+
+// Unmarshal implements the subscriber's unmarshaler. Ticks and what strangers write become empty messages.
+func (entry) Unmarshal(m *sarama.ConsumerMessage) (*message.Message, error) {
+	r, err := events.FromHeaders(m.Key, m.Value, func(yield func(k, v []byte) bool) {
+		for _, h := range m.Headers {
+			if !yield(h.Key, h.Value) {
+				return
+			}
+		}
+	})
+	if err != nil || r.Type == events.TickType {
+		return message.NewMessage("", nil), nil
+	}
+	var about struct {
+		Order string `json:"order"`
+	}
+	_ = json.Unmarshal(r.Data, &about) // not every event is about an order
+	payload, err := json.Marshal(line{Topic: m.Topic, Type: r.Type, Order: about.Order, Time: r.Time})
+	if err != nil {
+		payload = nil
+	}
+	return message.NewMessage(r.ID, payload), nil
+}
+
+func (f *Feed) send(payload []byte) {
+	if len(payload) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ch := range f.listeners {
+		select {
+		case ch <- payload:
+		default: // a browser that is too slow misses some; the figures of the page are its own
+		}
+	}
+}
+
+func (f *Feed) listen() (lines <-chan []byte, stop func()) {
+	ch := make(chan []byte, 1024)
+	f.mu.Lock()
+	f.listeners[ch] = true
+	f.mu.Unlock()
+	return ch, func() {
+		f.mu.Lock()
+		delete(f.listeners, ch)
+		f.mu.Unlock()
+	}
+}
+
+// Page serves the page.
+func (f *Feed) Page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
+	_, _ = w.Write(page)
+}
+
+// Events streams what passes, until the browser goes.
+func (f *Feed) Events(w http.ResponseWriter, r *http.Request) {
+	flush := http.NewResponseController(w)
+	_ = flush.SetWriteDeadline(time.Time{})
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	lines, stop := f.listen()
+	defer stop()
+	if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil || flush.Flush() != nil {
+		return
+	}
+	beat := time.NewTicker(15 * time.Second)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+			_, err = fmt.Fprint(w, ": beat\n\n")
+		case l := <-lines:
+			_, err = fmt.Fprintf(w, "data: %s\n\n", l)
+		}
+		if err != nil || flush.Flush() != nil {
+			return
+		}
+	}
+}
