@@ -1,11 +1,12 @@
 package decider
 
 import (
-	"context"
+	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
-	"github.com/feira-shop/feira/shared/operator"
 )
 
 // Decider is the pure core of an aggregate.
@@ -19,65 +20,93 @@ type Decider[S any] struct {
 	Shape int
 	// Jobs are the side effects an event calls for, inserted with it. nil: none.
 	Jobs func(stream string, e events.Event) []eventstore.Job
+	// Clock gives the time of new events. nil: the system's clock; tests set it.
+	Clock func() time.Time
 }
 
 // Fold computes the state after events.
-func (d Decider[S]) Fold(history []events.Event) S { panic("unimplemented") }
-
-// Route says what an event means to an aggregate: a command for a stream. Made by [On].
-type Route struct {
-	Type  string // event type heard
-	Route func(r events.Recorded) (stream string, cmd any)
+func (d Decider[S]) Fold(history []events.Event) S {
+	state := d.Initial
+	for _, e := range history {
+		state = d.Evolve(state, e)
+	}
+	return state
 }
 
-// On routes events of type E. An empty stream means: not for us.
-func On[E events.Event](f func(E) (stream string, cmd any)) Route { panic("unimplemented") }
+// UnknownCommandError says that a decider has no answer to a kind of command: a fault of the program, since
+// routes and callers make commands of their own service only.
+type UnknownCommandError struct{ Command string }
 
-// OnRecorded is [On] for those who need the event's id or time too.
-func OnRecorded[E events.Event](f func(r events.Recorded, e E) (stream string, cmd any)) Route {
-	panic("unimplemented")
+func (e *UnknownCommandError) Error() string {
+	return fmt.Sprintf("decider: command %s is unknown to this decider; add a case to its Decide", e.Command)
 }
 
-// Operator is an operator of kind decide: events become commands of streams. Topics and types follow from
-// the routes.
-func Operator[S any](name string, d Decider[S], routes ...Route) operator.Definition {
-	panic("unimplemented")
+// Unknown is what Decide returns for a command that it does not know.
+func Unknown(cmd any) error { return &UnknownCommandError{fmt.Sprintf("%T", cmd)} }
+
+// BrokenHistoryError says that a stream does not have the events its version promises. Nothing is decided on
+// such a stream: compare its rows in the store with a backup or with the topic.
+type BrokenHistoryError struct {
+	Stream  string
+	Version int64 // as the store keeps it
+	Events  int   // how many there are up to that version
 }
 
-// Outcome is a stream after a command.
-type Outcome[S any] struct {
-	Version int64
-	State   S
-	Events  []events.Event // what this command added; nil when it changed nothing
+func (e *BrokenHistoryError) Error() string {
+	return fmt.Sprintf("decider: stream %s is at version %d but has %d events; its history is damaged", e.Stream, e.Version, e.Events)
 }
 
-// Handle runs one command from outside (HTTP, a job, a timer) through the store's group commit: load, decide,
-// append, again on a conflict. m gives correlation, causation and actor; id and time are set per event.
-// ifVersion > 0 demands that version (If-Match) and fails with [*eventstore.ConflictError] otherwise.
-func Handle[S any](ctx context.Context, store *eventstore.Store, d Decider[S], stream string, cmd any, m events.Meta, opts ...Option) (Outcome[S], error) {
-	panic("unimplemented")
+// UnknownHistoryError says that a stream has an event of a type or version that this program does not know, so
+// that its state cannot be folded. Most likely a newer release wrote it.
+type UnknownHistoryError struct {
+	Stream  string
+	Version int64 // of the event
+	Type    string
 }
 
-// Option changes one [Handle].
-type Option func(*options)
-
-type options struct {
-	ifVersion int64
-	attempt   *eventstore.Attempt
+func (e *UnknownHistoryError) Error() string {
+	return fmt.Sprintf("decider: event %d of stream %s is of type %s, which is unknown here; run a release that knows it",
+		e.Version, e.Stream, e.Type)
 }
 
-// IfVersion demands that the stream is at version v.
-func IfVersion(v int64) Option { return func(o *options) { o.ifVersion = v } }
-
-// Completing completes a job's attempt in the same transaction as the events, even when there are none.
-func Completing(a eventstore.Attempt) Option { return func(o *options) { o.attempt = &a } }
-
-// Load reads a stream's state, folding its history when the kept state is of another shape.
-func Load[S any](ctx context.Context, store *eventstore.Store, d Decider[S], stream string) (Outcome[S], error) {
-	panic("unimplemented")
+// restore gives the state of a stream as the store keeps it. What is kept is a cache: if it is of another shape,
+// or does not decode because someone forgot to raise Shape, the state is folded from the stream's history.
+func (d Decider[S]) restore(s eventstore.Stream, history func() ([]events.Recorded, error)) (S, error) {
+	if s.Version == 0 {
+		return d.Initial, nil
+	}
+	if s.Shape == d.Shape {
+		var state S
+		if err := json.Unmarshal(s.State, &state); err == nil {
+			return state, nil
+		}
+	}
+	recorded, err := history()
+	if err != nil {
+		return d.Initial, err
+	}
+	if int64(len(recorded)) != s.Version {
+		return d.Initial, &BrokenHistoryError{s.Name, s.Version, len(recorded)}
+	}
+	return d.replay(s.Name, recorded)
 }
 
-// At reads a stream as it was at a version or time.
-func At[S any](ctx context.Context, store *eventstore.Store, d Decider[S], stream string, until eventstore.Until) (Outcome[S], error) {
-	panic("unimplemented")
+// replay is Fold over a stream's history, which must be known as a whole.
+func (d Decider[S]) replay(stream string, history []events.Recorded) (S, error) {
+	state := d.Initial
+	for i := range history {
+		if history[i].Event == nil {
+			return d.Initial, &UnknownHistoryError{stream, int64(i + 1), history[i].Type}
+		}
+		state = d.Evolve(state, history[i].Event)
+	}
+	return state, nil
+}
+
+func (d Decider[S]) now() time.Time {
+	if d.Clock != nil {
+		return d.Clock().UTC()
+	}
+	// Microseconds are what Postgres and most readers keep.
+	return time.Now().UTC().Truncate(time.Microsecond)
 }
