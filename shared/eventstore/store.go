@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,19 +22,46 @@ type Options struct {
 	Metrics  prometheus.Registerer // nil: none
 }
 
-// Store is one service's event store.
+// Store is one service's event store. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
-	opts Options
+	pool     *pgxpool.Pool
+	opts     Options
+	log      *slog.Logger
+	metrics  *metrics
+	instance string // tells this process's notifications from those of others
+
+	queue, side *queue
+	notifier    *notifier
+	tail        *tail
+	wake        chan struct{}
 }
 
 // New makes a store over a pool opened by shared/pg. Append works once [Store.Run] is running.
-func New(pool *pgxpool.Pool, opts Options) *Store { return &Store{pool: pool, opts: opts} }
+func New(pool *pgxpool.Pool, opts Options) *Store {
+	s := &Store{
+		pool: pool, opts: opts, log: opts.Log, instance: uuid.NewString(),
+		queue: newQueue(), side: newQueue(), notifier: newNotifier(), tail: newTail(), wake: make(chan struct{}, 1),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.metrics = newMetrics(opts.Metrics, func() int { return s.queue.len() + s.side.len() })
+	return s
+}
 
-// Run flushes appends (group commit), notifies other replicas and serves watchers until ctx ends;
-// then it finishes what is in flight.
+// Run flushes appends (group commit), notifies other replicas and serves watchers until ctx ends; then it finishes
+// what is in flight, for at most 3 s. It runs once. Beside the pool's it uses two connections: one listens, the
+// other is the side lane's.
 func (s *Store) Run(ctx context.Context) error {
-	<-ctx.Done()
+	// Notifications and watchers go on until the last append is written.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context){s.notify, s.listen, s.follow} {
+		loops.Go(func() { loop(serving) })
+	}
+	s.commitGroups(ctx)
+	stop()
+	loops.Wait()
 	return nil
 }
 
@@ -43,21 +72,6 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 func (s *Store) Registry() *events.Registry { return s.opts.Registry }
 
 const callCommit = "es_commit"
-
-// Append writes one request through the group commit. Errors: [*ConflictError], [*TooLargeError],
-// [ErrAttemptLost], [ErrUnknown] when ctx ended while the append was in flight.
-func (s *Store) Append(ctx context.Context, a Append) (Result, error) {
-	tx, err := s.Begin(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	defer tx.Rollback()
-	tx.Append(a)
-	if err := tx.Commit(ctx, callCommit); err != nil {
-		return Result{}, err
-	}
-	return Result{Version: a.next()}, nil
-}
 
 // Load reads a stream's current state; a stream that was never written has version 0.
 func (s *Store) Load(ctx context.Context, stream string) (Stream, error) {
@@ -83,18 +97,4 @@ func scanStream(row pgx.CollectableRow) (Stream, error) {
 		s.Shape, s.State = 0, nil
 	}
 	return s, err
-}
-
-// Within runs fn in a transaction of its own: load (and lock) streams, write the service's own rows, append.
-// A conflict with another writer is retried.
-func (s *Store) Within(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
-	tx, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := fn(ctx, tx); err != nil {
-		return err
-	}
-	return tx.Commit(ctx, callCommit)
 }

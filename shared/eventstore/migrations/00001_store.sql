@@ -141,13 +141,15 @@ begin
   if not skip then -- absent, though expected to be there
     status := array_replace(status, 2::smallint, 0::smallint);
   end if;
-  for r in -- the ids before the attempt: after an unknown outcome both may say no
-    select q.req from unnest(a.r_stream, a.r_expected, a.r_id) with ordinality q(stream, expected, id, req)
-    join events e on e.stream = q.stream and e.version = q.expected + 1
-    where status[q.req] = 0 and q.id <> '' and e.meta ->> 'id' = q.id
-  loop
-    status[r.req] := 4;
-  end loop;
+  if 0 = any (status) then -- the ids before the attempt: after an unknown outcome both may say no
+    for r in
+      select q.req from unnest(a.r_stream, a.r_expected, a.r_id) with ordinality q(stream, expected, id, req)
+      join events e on e.stream = q.stream and e.version = q.expected + 1
+      where status[q.req] = 0 and q.id <> '' and e.meta ->> 'id' = q.id
+    loop
+      status[r.req] := 4;
+    end loop;
+  end if;
 
   if cardinality(a.a_req) > 0 then
     status := es_fence(a, status, skip);
