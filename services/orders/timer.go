@@ -3,6 +3,7 @@ package orders
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/feira-shop/feira/shared/decider"
@@ -33,7 +34,7 @@ func expireDue(ctx context.Context, rt service.Runtime, now time.Time) error {
 	}
 	var failed []error
 	for _, s := range streams {
-		_, err := decider.Handle(ctx, rt.Store, Rules, s, Expire{Now: now}, events.Meta{Actor: "orders", Correlation: s})
+		_, err := decider.Handle(ctx, rt.Store, Rules, s, Expire{Now: now}, events.Meta{Actor: "orders", Correlation: strings.TrimPrefix(s, Stream(""))})
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)

@@ -19,9 +19,14 @@ type Outcome[S any] struct {
 type Option func(*options)
 
 type options struct {
+	fresh     bool
 	ifVersion int64
 	attempt   *eventstore.Attempt
 }
+
+// Fresh says that the stream is most likely new, so that it is not loaded before the first try. The outcome is the
+// same when it is not.
+func Fresh() Option { return func(o *options) { o.fresh = true } }
 
 // IfVersion demands that the stream is at version v.
 func IfVersion(v int64) Option { return func(o *options) { o.ifVersion = v } }
@@ -45,7 +50,11 @@ func Handle[S any](ctx context.Context, store *eventstore.Store, d Decider[S], s
 		m.Correlation = m.Causation
 	}
 	for {
-		now, err := Load(ctx, store, d, stream)
+		now, err := Outcome[S]{State: d.Initial}, error(nil)
+		if !o.fresh {
+			now, err = Load(ctx, store, d, stream)
+		}
+		o.fresh = false
 		if err != nil {
 			return now, err
 		}

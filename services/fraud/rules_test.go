@@ -1,0 +1,118 @@
+package fraud
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/money"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func authorized(payment string, at time.Duration) events.Recorded {
+	return events.Recorded{Event: events.PaymentAuthorized{Purchase: events.Purchase{
+		Order: "order-" + payment, Payment: payment, Customer: "ana", PurchasedAt: noon.Add(at),
+		CardFingerprint: "card", Amount: money.BRL(1999),
+	}}}
+}
+
+func voided(payment string, at time.Duration) events.Recorded {
+	return events.Recorded{Event: events.PaymentVoided{Purchase: authorized(payment, at).Event.(events.PaymentAuthorized).Purchase}}
+}
+
+// verdicts judges events in order and says, per payment, whose duplicate it is ("" when cleared).
+func verdicts(t *testing.T, history ...events.Recorded) map[string]string {
+	t.Helper()
+	of := map[string]string{}
+	var recent Purchases
+	for _, r := range history {
+		var said []events.Event
+		recent, said = Judge(recent, r, false)
+		for _, e := range said {
+			switch v := e.(type) {
+			case events.PurchaseCleared:
+				of[v.Payment] = ""
+			case events.PurchaseHeld:
+				of[v.Payment] = v.DuplicateOfPayment
+			}
+		}
+	}
+	return of
+}
+
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	for _, c := range []struct {
+		name    string
+		history []events.Recorded
+		want    map[string]string
+	}{
+		{"4.999 s apart is a duplicate", []events.Recorded{authorized("a", 0), authorized("b", 4999*time.Millisecond)}, map[string]string{"a": "", "b": "a"}},
+		{"5.000 s apart is not", []events.Recorded{authorized("a", 0), authorized("b", 5*s)}, map[string]string{"a": "", "b": ""}},
+		{"three within 5 s are two", []events.Recorded{authorized("a", 0), authorized("b", 2*s), authorized("c", 4*s)}, map[string]string{"a": "", "b": "a", "c": "a"}},
+		{"the earlier offset wins, whatever the times", []events.Recorded{authorized("b", 3*s), authorized("a", 0)}, map[string]string{"b": "", "a": "b"}},
+		{"a voided one is forgotten", []events.Recorded{authorized("a", 0), voided("a", 0), authorized("b", s)}, map[string]string{"a": "", "b": ""}},
+		{"a duplicate makes duplicates", []events.Recorded{authorized("a", 0), authorized("b", 4*s), authorized("c", 8*s)}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		{"one payment, one verdict", []events.Recorded{authorized("a", 0), authorized("a", 0)}, map[string]string{"a": ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := verdicts(t, c.history...)
+			if len(got) != len(c.want) {
+				t.Fatalf("%d verdicts, want %d: %v", len(got), len(c.want), got)
+			}
+			for p, of := range c.want {
+				if got[p] != of {
+					t.Errorf("payment %s is a duplicate of %q, want %q", p, got[p], of)
+				}
+			}
+		})
+	}
+}
+
+func TestCardAmountAndCurrencyKeepApart(t *testing.T) {
+	t.Parallel()
+	base := authorized("a", 0).Event.(events.PaymentAuthorized).Purchase
+	other := []events.Purchase{base, base, base}
+	other[0].CardFingerprint, other[1].Amount.Amount, other[2].Amount.Currency = "another", 2000, "USD"
+	for _, p := range other {
+		if key(p) == key(base) {
+			t.Errorf("%+v has the key of %+v", p, base)
+		}
+	}
+}
+
+func TestTooLateIsForAPerson(t *testing.T) {
+	t.Parallel()
+	_, said := Judge(nil, authorized("a", 0), true)
+	held, ok := said[0].(events.PurchaseHeld)
+	if !ok || held.Reason != events.ReasonFraud || held.Rules[0] != RuleTooLate {
+		t.Fatalf("got %#v, want it held as %s", said[0], RuleTooLate)
+	}
+}
+
+// What Trim forgets never changes a verdict on a payment that is not late.
+func TestTrimForgetsNothingThatMatters(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var kept, all Purchases
+		n := rapid.IntRange(1, 20).Draw(t, "n")
+		for i := range n {
+			r := authorized(string(rune('a'+i)), time.Duration(rapid.IntRange(0, 30_000).Draw(t, "ms"))*time.Millisecond)
+			all, _ = Judge(all, r, false)
+			kept, _ = Judge(kept, r, false)
+		}
+		watermark := noon.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "watermark")) * time.Millisecond)
+		kept = kept.Trim(watermark)
+		at := watermark.Add(time.Duration(rapid.IntRange(0, 10_000).Draw(t, "after")) * time.Millisecond)
+		a, aok := all.near(at)
+		k, kok := kept.near(at)
+		if a != k || aok != kok {
+			t.Fatalf("at %s: %v with everything, %v after trimming at %s", at, a, k, watermark)
+		}
+	})
+}

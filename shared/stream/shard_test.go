@@ -1,0 +1,91 @@
+package stream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// seen is a state of one time, in seconds since 1970.
+type seen struct{ At int64 }
+
+func keepFor(ttl int64) Rule[seen] {
+	return Rule[seen]{
+		Apply: func(_ seen, r events.Recorded, _ bool) (seen, []events.Event) { return seen{r.Time.Unix()}, nil },
+		Until: func(s seen) time.Time { return time.Unix(s.At+ttl, 0) },
+	}
+}
+
+func at(sec int64) events.Recorded { return events.Recorded{Meta: events.Meta{Time: time.Unix(sec, 0)}} }
+
+func processorOf(ttl int64, disorder time.Duration) *processor[seen] {
+	return &processor[seen]{name: "test", rule: keepFor(ttl), from: From(events.Payments).Disorder(disorder), shards: map[shardKey]*shard[seen]{}}
+}
+
+func TestMemoryIsBoundedByWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	p := processorOf(5, 10*time.Second)
+	s := newShard[seen]()
+	for i := range int64(100_000) {
+		o := over(s)
+		p.judge(o, fmt.Sprint(i), at(1_000_000+i/100)) // 100 keys a second
+		o.merge(p.from.disorder.Microseconds(), nil)
+		if len(s.keys) > 100*(5+10+2) {
+			t.Fatalf("%d keys are kept after %d events; at most the last 17 s matter", len(s.keys), i)
+		}
+	}
+	if len(s.buckets) > 20 {
+		t.Fatalf("%d buckets are kept", len(s.buckets))
+	}
+}
+
+func TestADiscardedBatchChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := processorOf(5, 0)
+	s := newShard[seen]()
+	first := over(s)
+	p.judge(first, "a", at(100))
+	first.merge(0, nil)
+	lost := over(s)
+	p.judge(lost, "a", at(103))
+	p.judge(lost, "b", at(104))
+	if got := over(s).get("a").state.At; got != 100 || len(s.keys) != 1 || s.maxTime != at(100).Time.UnixMicro() {
+		t.Fatalf("a batch that was rolled back left a=%d, %d keys, time %d", got, len(s.keys), s.maxTime)
+	}
+}
+
+func TestLateIsJudgedByTheWatermark(t *testing.T) {
+	t.Parallel()
+	var late []bool
+	p := processorOf(5, 10*time.Second)
+	p.rule.Apply = func(s seen, _ events.Recorded, l bool) (seen, []events.Event) {
+		late = append(late, l)
+		return s, nil
+	}
+	o := over(newShard[seen]())
+	for _, sec := range []int64{100, 90, 89, 110, 99} {
+		p.judge(o, "a", at(sec))
+	}
+	if want := []bool{false, false, true, false, true}; fmt.Sprint(late) != fmt.Sprint(want) {
+		t.Fatalf("late %v, want %v", late, want)
+	}
+}
+
+// A delta row must not be freed while an older row that it overrides is still there.
+func TestExpiryOfDeltasNeverFalls(t *testing.T) {
+	t.Parallel()
+	p := processorOf(5, time.Hour)
+	s := newShard[seen]()
+	var last int64
+	for _, sec := range []int64{100, 500, 20, 300} {
+		o := over(s)
+		p.judge(o, "a", at(sec))
+		if o.expires < last {
+			t.Fatalf("expiry fell from %d to %d", last, o.expires)
+		}
+		last = o.expires
+		o.merge(p.from.disorder.Microseconds(), nil)
+	}
+}
