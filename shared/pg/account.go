@@ -20,8 +20,18 @@ type account struct {
 // current is the account of a process that is not root.
 func current() account { return account{uid: os.Getuid(), gid: os.Getgid()} }
 
-// handOver finds the account for a process that is root: postgres, else nobody.
-func handOver() (account, error) {
+// handOver finds the account for a process that is root: the owner of the data that dir has, else postgres, else
+// nobody. It must have an entry in the system's list of users, since initdb asks for its name.
+func handOver(dir string) (account, error) {
+	for _, major := range dataMajors(dir) {
+		info, err := os.Stat(filepath.Join(dir, strconv.Itoa(major)))
+		if err != nil {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
+			return delegate(st.Uid, st.Gid), nil
+		}
+	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
 		if err != nil {
@@ -32,29 +42,27 @@ func handOver() (account, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return account{}, fmt.Errorf("user %s: %w", name, err)
 		}
-		return account{
-			credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
-			uid:        int(uid), gid: int(gid),
-		}, nil
+		return delegate(uint32(uid), uint32(gid)), nil
 	}
-	return account{}, errors.New("postgres must not run as root, and neither user postgres nor nobody exists")
+	return account{}, errors.New("Postgres refuses root, and there is neither a user postgres nor nobody")
+}
+
+func delegate(uid, gid uint32) account {
+	return account{credential: &syscall.Credential{Uid: uid, Gid: gid}, uid: int(uid), gid: int(gid)}
 }
 
 // prepareDir makes the directory and says who Postgres will run as. The directory itself belongs to the current
 // user and is open to that account; the data in it will belong to the account and be closed to all others.
 func prepareDir(dir string) (account, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the account must be able to enter it
+	if err := makeDir(dir); err != nil {
 		return account{}, &DirError{Dir: dir, Reason: err.Error(), Do: "choose one that can be written"}
 	}
 	if os.Geteuid() != 0 {
 		return current(), nil
 	}
-	acc, err := handOver()
+	acc, err := handOver(dir)
 	if err != nil {
 		return account{}, &DirError{Dir: dir, Reason: err.Error(), Do: "run as an ordinary user"}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as above
-		return account{}, &DirError{Dir: dir, Reason: err.Error(), Do: "choose one that can be written"}
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -63,13 +71,25 @@ func prepareDir(dir string) (account, error) {
 		}
 		if !acc.mayEnter(info) {
 			return account{}, &DirError{Dir: dir,
-				Reason: fmt.Sprintf("Postgres runs as uid %d there, which may not enter %s (%v)", acc.uid, at, info.Mode().Perm()),
-				Do:     "choose a directory below /var/lib or /tmp, or run as an ordinary user"}
+				Reason: fmt.Sprintf("since root must not run it, Postgres runs as user %d, which may not enter %s (mode %#o)",
+					acc.uid, at, info.Mode().Perm()),
+				Do: "choose a directory below /var/lib or /tmp, or run as an ordinary user"}
 		}
 		if at == filepath.Dir(at) {
 			return acc, nil
 		}
 	}
+}
+
+// makeDir makes the directory, open to be entered whatever the umask is. One that exists is left as it is.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Postgres' account must be able to enter it
+		return err
+	}
+	return os.Chmod(dir, 0o755) //nolint:gosec // as above
 }
 
 func (a account) mayEnter(info fs.FileInfo) bool {

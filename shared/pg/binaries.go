@@ -24,62 +24,72 @@ type installation struct {
 
 var versionOutput = regexp.MustCompile(`\(PostgreSQL\) (\d+[.\w]*)`)
 
-// choose finds the binaries to use: those of the version that the directory has data of; in a new directory the
-// newest installed ones; else it fetches some.
+// choose finds the binaries to use, and fetches them when there are none.
 func choose(ctx context.Context, opts Options) (installation, error) {
-	have := installed(ctx, opts)
-	majors := dataMajors(opts.Dir)
-	slices.Sort(majors)
-	if len(majors) == 0 {
-		if len(have) > 0 {
-			return have[0], nil
-		}
+	in, mustFetch, err := pick(installed(ctx, opts), dataMajors(opts.Dir), opts.Dir)
+	if mustFetch {
 		return fetch(ctx, opts)
 	}
-	for _, major := range slices.Backward(majors) {
-		for _, in := range have {
-			if in.major == major {
-				return in, nil
-			}
-		}
-		if major == fetchedMajor {
-			return fetch(ctx, opts)
-		}
-	}
-	return installation{}, &NoBinariesError{Reason: fmt.Sprintf(
-		"%s has data of Postgres %d, and that version is not installed", opts.Dir, majors[len(majors)-1])}
+	return in, err
 }
 
-// installed lists what is on this machine and new enough, the newest first.
+// pick takes the binaries of the version that the directory has data of, the newest if of several; for a new
+// directory the first that there are. Data is never left aside for an empty database of another version.
+func pick(have []installation, data []int, dir string) (in installation, mustFetch bool, err error) {
+	if len(data) == 0 {
+		if len(have) > 0 {
+			return have[0], false, nil
+		}
+		return installation{}, true, nil
+	}
+	newest := slices.Max(data)
+	for _, in := range have {
+		if in.major == newest {
+			return in, false, nil
+		}
+	}
+	if newest == fetchedMajor {
+		return installation{}, true, nil
+	}
+	return installation{}, false, &NoBinariesError{Reason: fmt.Sprintf(
+		"%s has data of Postgres %d, which is not installed", dir, newest)}
+}
+
+// installed lists what is on this machine and new enough: the newest first, and last what was fetched.
 func installed(ctx context.Context, opts Options) []installation {
 	var list []installation
-	for _, bin := range candidates(ctx, opts) {
-		in, err := inspect(ctx, bin)
-		if err == nil && in.major >= minimumMajor {
+	for _, bin := range candidates(ctx) {
+		if in, err := inspect(ctx, bin); err == nil && in.major >= minimumMajor {
 			list = append(list, in)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b installation) int { return b.major - a.major })
+	if in, err := inspect(ctx, filepath.Join(fetchedDir(opts), "bin")); err == nil {
+		list = append(list, in)
+	}
 	return list
 }
 
-func candidates(ctx context.Context, opts Options) []string {
+// places are where packages put Postgres' programs.
+var places = []string{
+	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*", // Debian, Red Hat, Alpine
+	"/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
+	"/Applications/Postgres.app/Contents/Versions/*/bin",
+}
+
+func candidates(ctx context.Context) []string {
 	var bins []string
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
 		bins = append(bins, strings.TrimSpace(string(out)))
 	}
-	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*",
-		"/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
-		"/Applications/Postgres.app/Contents/Versions/*/bin",
-	} {
-		found, _ := filepath.Glob(pattern)
+	for _, place := range places {
+		found, _ := filepath.Glob(place)
 		bins = append(bins, found...)
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
 		bins = append(bins, filepath.Dir(path))
 	}
-	return append(bins, filepath.Join(fetchedDir(opts), "bin"))
+	return bins
 }
 
 // inspect asks a folder's postgres for its version. A folder without initdb (a client package) does not count.

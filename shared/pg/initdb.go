@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // initialise makes the data directory when there is none. It is made beside its place and renamed, so that a
@@ -58,6 +59,7 @@ func (s *Server) initdb(ctx context.Context, fresh, pwfile string) error {
 	cmd.ExtraFiles = []*os.File{s.locks.server} // nobody may follow while a killed owner's initdb still runs
 	cmd.Dir = s.opts.Dir
 	cmd.Env = environment()
+	cmd.WaitDelay = 2 * time.Second // its children may outlive it and hold its output open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return &StartError{Step: "initdb", Log: string(out), Err: errors.Join(ctx.Err(), err)}

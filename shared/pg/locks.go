@@ -34,23 +34,27 @@ func acquire(ctx context.Context, dir string) (*locks, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverEndTimeout)
 	defer cancel()
+	if err := awaitLock(ctx, l.server, dir); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// awaitLock locks, and gives up with the last refusal when ctx ends.
+func awaitLock(ctx context.Context, f *os.File, dir string) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := lockFile(l.server, dir)
+		err := lockFile(f, dir)
 		var busy *InUseError
-		if err == nil {
-			return l, nil
-		}
 		if !errors.As(err, &busy) {
-			l.release()
-			return nil, err
+			return err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			l.release()
-			return nil, err
+			return err
 		}
 	}
 }

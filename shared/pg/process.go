@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -22,6 +24,9 @@ type process struct {
 	started chan error    // what starting it gave
 	done    chan struct{} // closed when it has ended
 	err     error         // how it ended; read after done
+
+	stopping atomic.Bool // its end is wanted
+	log      *slog.Logger
 }
 
 // How long the steps of a stop may take. The first is a shutdown with its checkpoint.
@@ -48,7 +53,7 @@ func (s *Server) run(ctx context.Context) (*process, error) {
 	cmd.Dir = s.opts.Dir
 	cmd.Env = environment()
 	cmd.SysProcAttr = processAttributes(s.account)
-	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{})}
+	p := &process{cmd: cmd, started: make(chan error, 1), done: make(chan struct{}), log: s.opts.Log}
 	go p.hold()
 	if err := <-p.started; err != nil {
 		return nil, &StartError{Step: "postgres", Err: err}
@@ -80,6 +85,9 @@ func (p *process) hold() {
 		return
 	}
 	p.err = p.cmd.Wait()
+	if !p.stopping.Load() {
+		p.log.Error("postgres ended by itself", "error", p.err)
+	}
 	close(p.done)
 }
 
@@ -95,9 +103,10 @@ func (s *Server) arguments() []string {
 		"log_line_prefix=%m [%p] %q%a %d ",
 	}
 	if s.opts.NoSync {
-		settings = append(settings, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
+		// Nothing else is given up: a killed server keeps every commit, only a power cut loses some.
+		settings = append(settings, "fsync=off")
 	} else {
-		settings = append(settings, "fsync=on", "full_page_writes=on")
+		settings = append(settings, "fsync=on")
 	}
 	args := []string{"-D", s.data}
 	for _, setting := range settings {
@@ -136,6 +145,7 @@ func pidFile(data string) []string {
 
 // stop asks for a fast shutdown, then for an immediate one, then kills.
 func (p *process) stop() error {
+	p.stopping.Store(true)
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration

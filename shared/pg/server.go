@@ -70,8 +70,8 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{opts: opts}
 	if err := s.start(ctx); err != nil {
-		if s.janitor != nil {
-			s.janitor.dismiss()
+		if s.locks != nil && opts.Temporary {
+			err = errors.Join(err, os.RemoveAll(opts.Dir))
 		}
 		if s.locks != nil {
 			s.locks.release()
@@ -175,11 +175,11 @@ func (s *Server) address(role, database string) string {
 // Stop ends the server, open sessions included, and gives the directory back.
 func (s *Server) Stop() error {
 	err := s.proc.stop()
-	s.locks.release()
 	if s.opts.Temporary {
 		err = errors.Join(err, os.RemoveAll(s.opts.Dir))
 	}
 	s.janitor.dismiss()
+	s.locks.release()
 	return err
 }
 

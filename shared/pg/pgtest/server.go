@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/feira-shop/feira/shared/pg"
 )
@@ -37,7 +38,7 @@ func (s *single) get() (*server, error) {
 	}
 	base := baseDir()
 	removeOld(base)
-	dir, err := os.MkdirTemp(base, dirPrefix)
+	dir, err := makeTemp(base)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,6 @@ func (s *single) get() (*server, error) {
 	defer cancel()
 	started, err := pg.Start(ctx, pg.Options{Dir: dir, NoSync: true, Temporary: true, Progress: os.Stderr})
 	if err != nil {
-		_ = os.RemoveAll(dir)
 		return nil, err
 	}
 	s.current = &server{Server: started, templates: map[string]func(context.Context) error{}}
@@ -148,10 +148,24 @@ func baseDir() string {
 	return os.TempDir()
 }
 
+// makeTemp makes a directory that Postgres' account may enter when the tests run as root.
+func makeTemp(base string) (string, error) {
+	dir, err := os.MkdirTemp(base, dirPrefix)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755) //nolint:gosec // the data in it is closed
+}
+
+// justMade is the age below which a directory may belong to a process that has not locked it yet.
+const justMade = time.Minute
+
 // removeOld removes what a test process left behind whose janitor was killed too.
 func removeOld(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
 	for _, dir := range dirs {
-		_ = pg.RemoveUnused(dir)
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > justMade {
+			_ = pg.RemoveUnused(dir) // a refusal means that it is used, or another user's
+		}
 	}
 }
