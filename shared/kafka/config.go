@@ -57,6 +57,8 @@ func baseConfig(cfg Config) *sarama.Config {
 	c.Metadata.AllowAutoTopicCreation = false // a misspelt topic is an error, not a new topic
 	c.Metadata.Retry.Max = 3
 	c.Metadata.Retry.Backoff = 100 * time.Millisecond
+	c.Consumer.MaxWaitTime = 100 * time.Millisecond // readers of a range close after this
+	c.Consumer.Return.Errors = true
 	c.Producer.RequiredAcks = sarama.WaitForAll
 	c.Producer.Idempotent = true
 	c.Producer.Partitioner = sarama.NewMurmur2Partitioner // as Java's clients do
@@ -81,7 +83,6 @@ func ConsumerConfig(cfg Config, instanceID string) *sarama.Config {
 	c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
 	c.Consumer.Group.InstanceId = instanceID
 	c.Consumer.IsolationLevel = sarama.ReadCommitted
-	c.Consumer.Return.Errors = true
 	c.Consumer.MaxProcessingTime = time.Second
 	c.Consumer.MaxWaitTime = 500 * time.Millisecond
 	c.ChannelBufferSize = 1024

@@ -48,15 +48,15 @@ func TestEffectiveConfiguration(t *testing.T) {
 // Keys must land where Java's producers put them, or one key would be split over two partitions.
 func TestPartitionerIsThatOfJava(t *testing.T) {
 	t.Parallel()
-	p := ConsumerConfig(Config{}, "").Producer.Partitioner("orders")
 	// org.apache.kafka.common.utils.Utils.murmur2 of "21" is -973932308, of "foobar" -790332482.
 	for key, hash := range map[string]int32{"21": -973932308, "foobar": -790332482} {
-		got, err := p.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, 6)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := (hash & 0x7fffffff) % 6; got != want {
+		if got, want := Partition(key, 1, 6), (hash&0x7fffffff)%6; got != want {
 			t.Errorf("partition of %q = %d, Java's is %d", key, got, want)
+		}
+	}
+	for position := range int64(20) {
+		if got := Partition("", position, 6); got != int32(position%6) {
+			t.Errorf("an event without a key at position %d goes to %d", position, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -116,8 +117,8 @@ func (p *Publisher) Send(ctx context.Context, topic string, records []Record) ([
 	return d.offsets, nil
 }
 
-// Publish writes Watermill messages, by the partition that Java's producers choose for their key. Errors:
-// [*PartialError], [ErrClosed].
+// Publish writes Watermill messages to the partitions of their keys, see [Partition]; those without a key to any.
+// Errors: [*PartialError], [ErrClosed].
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -126,31 +127,23 @@ func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if err != nil {
 		return &PartialError{Err: err}
 	}
-	choose := sarama.NewMurmur2Partitioner(topic)
 	records := make([]Record, len(messages))
 	for i, m := range messages {
-		if records[i], err = recordOf(m, choose, partitions); err != nil {
-			return &PartialError{Err: err}
-		}
+		records[i] = recordOf(m)
+		records[i].Partition = Partition(records[i].Key, rand.Int64(), partitions)
 	}
 	_, err = p.Send(messages[0].Context(), topic, records)
 	return err
 }
 
-func recordOf(m *message.Message, choose sarama.Partitioner, partitions int32) (Record, error) {
+func recordOf(m *message.Message) Record {
 	r := Record{Key: m.Metadata.Get(KeyMetadata), Value: m.Payload}
 	for k, v := range m.Metadata {
 		if k != KeyMetadata {
 			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(k), Value: []byte(v)})
 		}
 	}
-	var key sarama.Encoder
-	if r.Key != "" {
-		key = sarama.StringEncoder(r.Key)
-	}
-	var err error
-	r.Partition, err = choose.Partition(&sarama.ProducerMessage{Key: key}, partitions)
-	return r, err
+	return r
 }
 
 // Partitions is the topic's number of partitions as last heard, at most as old as the metadata refresh.
