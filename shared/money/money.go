@@ -29,6 +29,13 @@ func (e *OverflowError) Error() string {
 	return "money: " + e.Op + " exceeds the range of 64-bit minor units"
 }
 
+// NegativeError says that something was counted with a negative number.
+type NegativeError struct{ N int64 }
+
+func (e *NegativeError) Error() string {
+	return fmt.Sprintf("money: %d pieces cannot be priced; a quantity is 0 or more", e.N)
+}
+
 // New makes an amount of minor units.
 func New(amount int64, code string) Money { return Money{Amount: amount, Currency: code} }
 
@@ -36,7 +43,9 @@ func New(amount int64, code string) Money { return Money{Amount: amount, Currenc
 func BRL(amount int64) Money { return New(amount, "BRL") }
 
 // Valid reports whether the currency is a known ISO 4217 code.
-func (m Money) Valid() bool { return currency.IsValid(m.Currency) }
+func (m Money) Valid() bool {
+	return m.Currency != "" && currency.IsValid(m.Currency) // the library takes none for valid
+}
 
 // IsZero reports whether nothing is owed, in whatever currency.
 func (m Money) IsZero() bool { return m.Amount == 0 }
@@ -55,15 +64,22 @@ func (m Money) Add(o Money) (Money, error) {
 
 // Sub returns m − o. Both must have the same currency.
 func (m Money) Sub(o Money) (Money, error) {
-	if o.Amount == math.MinInt64 {
+	if m.Currency != o.Currency {
+		return Money{}, &MismatchError{m.Currency, o.Currency}
+	}
+	difference := m.Amount - o.Amount
+	if (difference < m.Amount) != (o.Amount > 0) {
 		return Money{}, &OverflowError{"a difference"}
 	}
-	return m.Add(Money{-o.Amount, o.Currency})
+	return Money{difference, m.Currency}, nil
 }
 
 // Times returns the price of n pieces. n must not be negative.
 func (m Money) Times(n int64) (Money, error) {
-	if n < 0 || (n > 0 && (m.Amount > math.MaxInt64/n || m.Amount < math.MinInt64/n)) {
+	if n < 0 {
+		return Money{}, &NegativeError{n}
+	}
+	if n > 0 && (m.Amount > math.MaxInt64/n || m.Amount < math.MinInt64/n) {
 		return Money{}, &OverflowError{"a product"}
 	}
 	return Money{m.Amount * n, m.Currency}, nil
