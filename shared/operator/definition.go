@@ -22,13 +22,18 @@ type Definition struct {
 	Name   string // "<service>.<verb or noun>", stable: checkpoints are kept under it
 	Topics []events.Topic
 	Start  Start
-	// Types are the event types the handler wants; others move the checkpoint only. nil means all.
+	// Types are the event types the handler wants, of whatever version, and [Tombstone] for the tombstones of
+	// compacted topics; others move the checkpoint only. nil means all, tombstones included.
 	Types []string
 	// MaxBatch bounds a transaction; 0 means 500 records.
 	MaxBatch int
 	// Handler makes the handler of one running operator.
 	Handler func(store *eventstore.Store) Handler
 }
+
+// Tombstone stands for a record of a compacted topic that has a key and no value: what was kept under the key is
+// gone. It is handed on as a Record with this Type, the Key, no Event and empty Data.
+const Tombstone = ""
 
 // Record is an event with its place in Kafka.
 type Record struct {

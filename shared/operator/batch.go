@@ -1,0 +1,163 @@
+package operator
+
+import "time"
+
+// step is one record of a batch with the position after it.
+type step struct {
+	*item
+	fate fate
+	to   position
+}
+
+// part is what a batch holds of one partition.
+type part struct {
+	claim *claim
+	steps []step
+	to    position
+}
+
+// batch is what one transaction carries, in the order of the partitions.
+type batch []*part
+
+// live leaves out the partitions that are not owned any more: their next owner reads their records again.
+func (b batch) live() batch {
+	kept := make(batch, 0, len(b))
+	for _, p := range b {
+		if !p.claim.dead() {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// count says how many records have a fate.
+func (b batch) count(f fate) int {
+	n := 0
+	for _, p := range b {
+		for _, s := range p.steps {
+			if s.fate == f {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// idle reports whether nothing needs to be written but the checkpoint.
+func (b batch) idle() bool { return b.count(applied) == 0 && b.count(parking) == 0 }
+
+// records are those for the handler.
+func (b batch) records() []Record {
+	records := make([]Record, 0, b.size())
+	for _, p := range b {
+		for _, s := range p.steps {
+			if s.fate == applied {
+				records = append(records, s.rec)
+			}
+		}
+	}
+	return records
+}
+
+func (b batch) size() int {
+	n := 0
+	for _, p := range b {
+		n += len(p.steps)
+	}
+	return n
+}
+
+// blocks marks records of parked keys, so that they wait behind.
+func (b batch) blocks() {
+	for _, p := range b {
+		p.block()
+	}
+}
+
+func (p *part) block() {
+	var here map[string]bool // parked by this batch
+	for i := range p.steps {
+		s := &p.steps[i]
+		key := s.raw.key
+		if len(key) == 0 {
+			continue
+		}
+		switch {
+		case s.fate == parking:
+			if here == nil {
+				here = map[string]bool{}
+			}
+			here[string(key)] = true
+		case s.fate == applied && (here[string(key)] || p.claim.blocked[string(key)] > 0):
+			s.fate = parking
+			s.item.park(reasonWaiting, "an earlier record of its key is parked")
+		}
+	}
+}
+
+// halve splits a batch with at least two records for the handler into two with about half of them each.
+func (b batch) halve() (first, second batch) {
+	left := b.count(applied) / 2
+	for _, p := range b {
+		n := batch{p}.count(applied)
+		switch {
+		case left == 0:
+			second = append(second, p)
+		case n <= left:
+			first = append(first, p)
+			left -= n
+		default:
+			head, tail := p.cut(left)
+			first, second = append(first, head), append(second, tail)
+			left = 0
+		}
+	}
+	return first, second
+}
+
+// cut splits a part after its first n records for the handler.
+func (p *part) cut(n int) (head, tail *part) {
+	i := 0
+	for ; n > 0; i++ {
+		if p.steps[i].fate == applied {
+			n--
+		}
+	}
+	return &part{claim: p.claim, steps: p.steps[:i], to: p.steps[i-1].to},
+		&part{claim: p.claim, steps: p.steps[i:], to: p.to}
+}
+
+// reject parks the only record that is left for the handler.
+func (b batch) reject(err error) {
+	for _, p := range b {
+		for i := range p.steps {
+			if s := &p.steps[i]; s.fate == applied {
+				s.fate = parking
+				s.item.park(reasonRejected, err.Error())
+				return
+			}
+		}
+	}
+}
+
+// oldest is the time of the first record, of which lag is measured.
+func (p *part) oldest() time.Time {
+	if len(p.steps) == 0 {
+		return time.Time{}
+	}
+	return p.steps[0].raw.timestamp
+}
+
+// checkpoints are the leading arguments of op_commit.
+func (b batch) checkpoints(operator string) []any {
+	n := len(b)
+	topics, partitions := make([]string, n), make([]int32, n)
+	epochs, from, to := make([]int64, n), make([]int64, n), make([]int64, n)
+	sources, adopt := make([]int64, n), make([]bool, n)
+	for i, p := range b {
+		topics[i], partitions[i] = p.claim.topic, p.claim.partition
+		epochs[i], from[i], to[i] = p.claim.epoch, p.claim.saved.next, p.to.next
+		sources[i], adopt[i] = p.to.source, p.to.adopt
+	}
+	return []any{operator, topics, partitions, epochs, from, to, sources, adopt}
+}

@@ -1,0 +1,105 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/feira-shop/feira/shared/eventstore"
+)
+
+// attemptContext bounds a transaction. It is not cancelled with ctx but a little later: cancelling closes the
+// connection, and a commit that is nearly done is worth waiting for.
+func (l *loop) attemptContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	actx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.op.timing.attempt)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(l.op.timing.giveUp, cancel)
+		context.AfterFunc(actx, func() { timer.Stop() })
+	})
+	return actx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// attempt applies a batch in one transaction: the handler, then one call with the commit in the same write.
+func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx) error) error {
+	ctx, cancel := l.attemptContext(ctx)
+	defer cancel()
+	if err := l.op.hooks.at(beforeBegin); err != nil {
+		return err
+	}
+	begun := time.Now()
+	tx, err := l.op.store.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if records := b.records(); len(records) > 0 {
+		l.unsettled = l.op.stateful != nil
+		if err := l.apply(ctx, tx, records); err != nil {
+			return err
+		}
+	}
+	if err := l.op.hooks.at(afterApply); err != nil {
+		return err
+	}
+	if err := b.queueParked(tx, l.op.def.Name); err != nil {
+		return Reject(err)
+	}
+	if also != nil {
+		if err := also(tx); err != nil {
+			return err
+		}
+	}
+	if err := l.op.hooks.at(beforeCommit); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx, "op_commit", b.checkpoints(l.op.def.Name)...); err != nil {
+		return err
+	}
+	l.op.metrics.wrote(b, time.Since(begun))
+	return l.op.hooks.at(afterCommit)
+}
+
+// apply calls the handler. A panic is an error of its, met again with the same records: they are parked, and the
+// process, which runs other operators too, lives on.
+func (l *loop) apply(ctx context.Context, tx *eventstore.Tx, records []Record) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = Reject(fmt.Errorf("the handler panicked: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	return l.op.handler.Apply(ctx, tx, records)
+}
+
+// committed records the outcome in memory, then tells the store's watchers and Kafka.
+func (l *loop) committed(b batch) {
+	l.settle(true)
+	for _, p := range b {
+		c := p.claim
+		c.saved, c.at = p.to, p.to
+		for _, s := range p.steps {
+			if s.fate == parking {
+				c.parkedOne(s.raw.key)
+			}
+		}
+		l.op.metrics.passed(p)
+	}
+	l.ended(b)
+	if b.count(applied) > 0 {
+		l.op.store.Committed()
+	}
+	for _, p := range b {
+		p.claim.mark()
+	}
+}
+
+// settle tells a stateful handler how its last Apply ended.
+func (l *loop) settle(committed bool) {
+	if l.unsettled {
+		l.op.stateful.Settle(committed)
+		l.unsettled = false
+	}
+}

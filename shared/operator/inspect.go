@@ -1,0 +1,173 @@
+package operator
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// Why a record is parked.
+const (
+	reasonNotCloudEvent  = "not_cloudevent"
+	reasonForeignSource  = "foreign_source"
+	reasonUnknownVersion = "unknown_version"
+	reasonInvalidData    = "invalid_data"
+	reasonRejected       = "rejected" // by the handler
+	reasonWaiting        = "waiting"  // behind a parked record of its key
+)
+
+// raw is a record as it is on the topic. Parked records are kept like this and read anew when they are
+// replayed, perhaps by a release that understands them.
+type raw struct {
+	key, value []byte
+	headers    []*sarama.RecordHeader
+	timestamp  time.Time
+}
+
+func (r raw) pairs() iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for _, h := range r.headers {
+			if !yield(h.Key, h.Value) {
+				return
+			}
+		}
+	}
+}
+
+// item is a record and what can be said about it without the database.
+type item struct {
+	raw     raw
+	rec     Record
+	after   int64 // offset after the record that its claim read before it
+	size    int   // bytes, about
+	fate    fate  // unless it is a duplicate
+	reason  string
+	problem string // what is wrong, in words
+	counted bool   // its sequence is the owner's and moves the source position
+	chained bool   // its place in the chain can be checked
+}
+
+func (it *item) park(reason, problem string) {
+	it.fate, it.reason, it.problem = parking, reason, problem
+}
+
+// inspector judges the records of one topic for one operator. It is used by one goroutine.
+type inspector struct {
+	topic    events.Topic
+	registry *events.Registry
+	types    []string        // nil: all
+	names    map[string]bool // of types, without their versions
+	ticks    bool            // the handler wants them
+	seen     map[string]fate // what becomes of types that are not wanted
+}
+
+// Strangers may invent types without end.
+const maxSeenTypes = 1000
+
+func newInspector(topic events.Topic, registry *events.Registry, types []string, ticks bool) *inspector {
+	in := &inspector{topic: topic, registry: registry, types: types, ticks: ticks, names: map[string]bool{}, seen: map[string]fate{}}
+	for _, t := range types {
+		in.names[typeName(t)] = true
+	}
+	return in
+}
+
+// inspectorOf makes an inspector for one of the operator's topics.
+func (r *run) inspectorOf(topic string) *inspector {
+	for _, t := range r.op.def.Topics {
+		if t.Name == topic {
+			return newInspector(t, r.op.store.Registry(), r.op.def.Types, r.op.stateful != nil)
+		}
+	}
+	return newInspector(events.Topic{Name: topic}, r.op.store.Registry(), r.op.def.Types, false)
+}
+
+// typeName cuts the version off: another version of a wanted type is wanted too, upcast or parked.
+func typeName(typ string) string {
+	if i := strings.LastIndex(typ, ".v"); i >= 0 {
+		return typ[:i]
+	}
+	return typ
+}
+
+// inspect reads a record. The order of the questions matters: only a record with its owner's source may say
+// anything about positions, or one that was injected could make later events look like duplicates.
+func (in *inspector) inspect(r raw, partition int32, offset int64) item {
+	rec, err := events.FromHeaders(r.key, r.value, r.pairs())
+	it := item{raw: r, size: len(r.key) + len(r.value) + 512}
+	it.rec = Record{Recorded: rec, Topic: in.topic.Name, Partition: partition, Offset: offset}
+	owned := in.topic.Owner != ""
+	switch {
+	case in.topic.Compacted && r.value == nil:
+		in.tombstone(&it, err == nil)
+	case err != nil:
+		it.park(reasonNotCloudEvent, err.Error())
+	case owned && rec.Source != in.topic.Source():
+		it.park(reasonForeignSource, "its source is "+rec.Source+", but only "+in.topic.Source()+" may write to this topic")
+	case owned && rec.Type == events.TickType:
+		it.fate = filtered
+		if in.ticks {
+			it.fate = applied
+		}
+	case owned && rec.Sequence == 0:
+		it.park(reasonNotCloudEvent, "its owner's source comes without "+events.HeaderSequence)
+	case owned && !in.topic.Compacted && !rec.HasPrevious:
+		it.park(reasonNotCloudEvent, "its owner's source comes without "+events.HeaderPrevious)
+	default:
+		it.counted = owned
+		it.chained = owned && !in.topic.Compacted
+		in.decode(&it)
+	}
+	return it
+}
+
+func (in *inspector) tombstone(it *item, readable bool) {
+	it.counted = readable && it.rec.Source == in.topic.Source()
+	it.rec.Type, it.rec.Data = Tombstone, nil
+	it.fate = filtered
+	if in.types == nil || slices.Contains(in.types, Tombstone) {
+		it.fate = applied
+	}
+}
+
+func (in *inspector) decode(it *item) {
+	if in.types != nil && !in.names[typeName(it.rec.Type)] {
+		it.fate = in.unwanted(it.rec.Type)
+		return
+	}
+	event, err := in.registry.Decode(it.rec.Type, it.rec.Data)
+	var noType *events.UnknownTypeError
+	var noVersion *events.UnknownVersionError
+	switch {
+	case err == nil:
+		it.rec.Event, it.fate = event, applied
+	case errors.As(err, &noType):
+		it.fate = unknown
+	case errors.As(err, &noVersion):
+		it.park(reasonUnknownVersion, err.Error())
+	default:
+		it.park(reasonInvalidData, err.Error())
+	}
+}
+
+// unwanted tells types that this operator passes over from those that nobody here knows.
+func (in *inspector) unwanted(typ string) fate {
+	if f, ok := in.seen[typ]; ok {
+		return f
+	}
+	f := filtered
+	var noType *events.UnknownTypeError
+	if _, err := in.registry.Decode(typ, nil); errors.As(err, &noType) {
+		f = unknown
+	}
+	if len(in.seen) < maxSeenTypes {
+		in.seen[typ] = f
+	}
+	return f
+}

@@ -1,0 +1,165 @@
+package operator
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/shared/eventstore"
+)
+
+var (
+	//go:embed queries/requests.sql
+	requestsSQL string
+	//go:embed queries/parked_of.sql
+	parkedOfSQL string
+	//go:embed queries/resolve_parked.sql
+	resolveParkedSQL string
+	//go:embed queries/failed_again.sql
+	failedAgainSQL string
+	//go:embed queries/finish_request.sql
+	finishRequestSQL string
+)
+
+// Actions of requests, and what the audit calls their results.
+const (
+	actionReplay  = "replay"
+	actionDiscard = "discard"
+)
+
+// request asks the owner of a partition to do something with its parked records. It is executed by the owner,
+// between two batches, because only the owner knows which keys are blocked.
+type request struct {
+	ID        int64
+	Topic     string
+	Partition int32
+	Action    string
+	Offset    *int64
+	Key       []byte
+	By        string
+}
+
+// serveRequests executes the open requests of the partitions owned here.
+func (l *loop) serveRequests(ctx context.Context) {
+	for _, c := range l.takeable() {
+		if !c.restored {
+			continue
+		}
+		open, err := l.openRequests(ctx, c)
+		if err != nil {
+			l.op.log.Warn("requests could not be read", "error", err)
+			return
+		}
+		for _, r := range open {
+			s := &errand{loop: l, request: r, claim: c, failed: map[string]bool{}, after: -1}
+			if !s.serve(ctx) {
+				l.control.requests.Store(true) // look again
+				return
+			}
+		}
+	}
+}
+
+func (l *loop) openRequests(ctx context.Context, c *claim) ([]request, error) {
+	ctx, cancel := l.attemptContext(ctx)
+	defer cancel()
+	rows, err := l.op.store.Pool().Query(ctx, requestsSQL, l.op.def.Name, c.topic, c.partition)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[request])
+}
+
+// errand is the execution of one request.
+type errand struct {
+	*loop
+	request request
+	claim   *claim
+	failed  map[string]bool // keys of which a record failed again: later ones go on waiting
+	after   int64           // last offset looked at
+}
+
+// serve works through the parked records in order, in batches. False means: not now, look again later.
+func (s *errand) serve(ctx context.Context) bool {
+	for {
+		items, err := s.next(ctx)
+		if err != nil {
+			s.op.log.Warn("parked records could not be read", "error", err)
+			return false
+		}
+		if len(items) == 0 {
+			return s.finish(ctx)
+		}
+		s.after = items[len(items)-1].rec.Offset
+		if s.request.Action == actionDiscard {
+			if !s.write(ctx, items, nil) {
+				return false
+			}
+			continue
+		}
+		if !s.replay(ctx, items) {
+			return false
+		}
+	}
+}
+
+// next reads some parked records and judges them anew, as if they came from the topic.
+func (s *errand) next(ctx context.Context) ([]*item, error) {
+	ctx, cancel := s.attemptContext(ctx)
+	defer cancel()
+	rows, err := s.op.store.Pool().Query(ctx, parkedOfSQL, s.op.def.Name, s.claim.topic, s.claim.partition,
+		s.after, s.request.Offset, s.request.Key, s.op.maxBatch())
+	if err != nil {
+		return nil, err
+	}
+	in := s.inspectorOf(s.claim.topic)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*item, error) {
+		var r raw
+		var offset int64
+		var headers []byte
+		var behind bool
+		if err := row.Scan(&offset, &r.key, &r.value, &headers, &r.timestamp, &behind); err != nil {
+			return nil, err
+		}
+		var err error
+		if r.headers, err = decodeHeaders(headers); err != nil {
+			return nil, err
+		}
+		it := in.inspect(r, s.claim.partition, offset)
+		if behind && s.request.Offset != nil {
+			it.park(reasonWaiting, "an earlier record of its key is parked; replay the key instead")
+		}
+		return &it, nil
+	})
+}
+
+func (s *errand) finish(ctx context.Context) bool {
+	ctx, cancel := s.attemptContext(ctx)
+	defer cancel()
+	_, err := s.op.store.Pool().Exec(ctx, finishRequestSQL, s.request.ID)
+	return err == nil
+}
+
+// resolved has the records taken out of the parked ones, with an audit row each.
+func (s *errand) resolved(tx *eventstore.Tx, items []*item) {
+	action := "replayed"
+	if s.request.Action == actionDiscard {
+		action = "discarded"
+	}
+	tx.Later(resolveParkedSQL, s.op.def.Name, s.claim.topic, s.claim.partition, offsetsOf(items), s.request.ID, action, s.request.By)
+}
+
+// failedAgain keeps a record parked, with what is wrong now.
+func (s *errand) failedAgain(tx *eventstore.Tx, it *item) {
+	tx.Later(failedAgainSQL, s.op.def.Name, s.claim.topic, s.claim.partition, it.rec.Offset, it.reason,
+		printable(it.problem), s.request.ID, s.request.By)
+}
+
+func offsetsOf(items []*item) []int64 {
+	offsets := make([]int64, len(items))
+	for i, it := range items {
+		offsets[i] = it.rec.Offset
+	}
+	return offsets
+}
