@@ -1,0 +1,109 @@
+package eventstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
+)
+
+// TestUnknownOutcomes cuts the connection around the commit, again and again: every append is written exactly once.
+func TestUnknownOutcomes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t, eventstore.Migrations())
+	dsn, proxy := throughProxy(t, db.DSN, 33)
+	defer proxy.stop()
+	pool := open(t, dsn, 4)
+	defer pool.Close()
+	s := eventstore.New(pool, eventstore.Options{Service: "counter", Registry: events.NewRegistry(Counted{})})
+	defer run(t, s)()
+
+	const callers, each = 8, 80
+	ids := make([][]string, callers)
+	var working sync.WaitGroup
+	for c := range callers {
+		working.Go(func() {
+			for v := range int64(each) {
+				a := counted(t, fmt.Sprintf("counter-%d", c), v)
+				ids[c] = append(ids[c], a.Events[0].ID)
+				if _, err := s.Append(t.Context(), a); err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	direct := eventstore.New(db.Pool, eventstore.Options{Service: "counter"})
+	for c := range callers {
+		history, err := direct.History(t.Context(), fmt.Sprintf("counter-%d", c), eventstore.Until{})
+		must(t, err)
+		var stored []string
+		for _, r := range history {
+			stored = append(stored, r.ID)
+		}
+		if fmt.Sprint(stored) != fmt.Sprint(ids[c]) {
+			t.Errorf("stream %d: stored %d events, appended %d, or others", c, len(stored), len(ids[c]))
+		}
+	}
+	t.Logf("%d cuts (before, within, after, late: %d %d %d %d)", proxy.total(),
+		proxy.cuts[0].Load(), proxy.cuts[1].Load(), proxy.cuts[2].Load(), proxy.cuts[3].Load())
+	if proxy.total() < 15 {
+		t.Errorf("only %d cuts", proxy.total())
+	}
+}
+
+// TestWithinUnknownOutcomes does the same to transactions that also write a row of their own.
+func TestWithinUnknownOutcomes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t, eventstore.Migrations())
+	exec(t, db.Pool, "create table own (stream text, version bigint)")
+	dsn, proxy := throughProxy(t, db.DSN, 25)
+	defer proxy.stop()
+	pool := open(t, dsn, 8)
+	defer pool.Close()
+	s := eventstore.New(pool, eventstore.Options{Service: "counter"})
+	defer run(t, s)()
+
+	const callers, each = 6, 25
+	var working sync.WaitGroup
+	for c := range callers {
+		stream := fmt.Sprintf("counter-%d", c%3) // two callers each
+		working.Go(func() {
+			for done := 0; done < each; {
+				err := s.Within(t.Context(), func(ctx context.Context, tx *eventstore.Tx) error {
+					loaded, err := tx.Load(ctx, []string{stream})
+					if err != nil {
+						return err
+					}
+					tx.Later("insert into own values ($1, $2)", stream, loaded[stream].Version+1)
+					tx.Append(counted(t, stream, loaded[stream].Version))
+					return nil
+				})
+				if errors.Is(err, eventstore.ErrUnknown) {
+					t.Errorf("within: %v", err)
+					return
+				}
+				if err == nil { // else the connection was lost before the commit, and nothing is written
+					done++
+				}
+			}
+		})
+	}
+	working.Wait()
+	wrong := one[int](t, db.Pool, `select count(*) from
+ (select stream, count(*) n, max(version) v from events group by 1) e
+ full join (select stream, count(*) n, count(distinct version) v from own group by 1) o using (stream)
+ where e.n is distinct from $1 or e.v <> e.n or o.n is distinct from e.n or o.v <> o.n`, 2*each)
+	if wrong != 0 || one[int](t, db.Pool, "select count(*) from events") != callers*each {
+		t.Errorf("%d of 3 streams do not have exactly %d events and rows", wrong, 2*each)
+	}
+	if proxy.total() < 15 {
+		t.Errorf("only %d cuts", proxy.total())
+	}
+}
