@@ -101,6 +101,7 @@ func (s *Server) arguments() []string {
 		"logging_collector=off",
 		"log_destination=stderr",
 		"log_line_prefix=%m [%p] %q%a %d ",
+		"dynamic_shared_memory_type=mmap", // in the data directory: nothing stays outside, and /dev/shm may be small
 	}
 	if s.opts.NoSync {
 		// Nothing else is given up: a killed server keeps every commit, only a power cut loses some.

@@ -1,6 +1,6 @@
 // Package pgtest gives each test a Postgres database of its own, in about 15 ms.
 //
-// The first call starts one server for the test process, in memory (/dev/shm) where there is room. Migrations run
+// The first call starts one server for the test process, in memory (/dev/shm) where there is 1 GiB free. Migrations run
 // once per combination of sets, into a template that the tests' databases are copied from. Nothing has to be
 // dropped: when the process is gone, however it ends, so are the server and its files.
 //
@@ -52,8 +52,27 @@ func New(t testing.TB, sets ...pg.Set) *DB {
 	if db.Pool, err = pg.Open(ctx, db.DSN, pg.PoolOptions{Name: t.Name()}); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	t.Cleanup(db.Pool.Close)
+	t.Cleanup(func() { closePool(t, db.Pool, returnTimeout) })
 	return db
+}
+
+// returnTimeout is how long a test's end waits for connections that were not given back.
+const returnTimeout = 15 * time.Second
+
+// closePool fails the test whose connections are not given back: closing would wait for them for ever.
+func closePool(t testing.TB, pool *pgxpool.Pool, patience time.Duration) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Errorf("pgtest: %d connections were not given back to the pool (rows not closed, a transaction not ended"+
+			" or a loop not stopped before the test's end)", pool.Stat().AcquiredConns())
+	}
 }
 
 // withDatabase is the address of another database for the same role: that of the template owns all copies.
