@@ -16,6 +16,7 @@ alter table streams
     add column customer  text   generated always as (state ->> 'customer') stored;
 create index streams_due on streams (due_at) where due_at is not null;
 create index streams_customer on streams (customer, placed_us desc, stream desc) where customer is not null;
+create index streams_placed on streams (placed_us desc, stream desc) where customer is not null;
 
 -- +goose Down
 alter table streams drop column due_at, drop column customer, drop column placed_us;

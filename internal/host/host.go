@@ -1,0 +1,127 @@
+// Package host runs any subset of the services in one process, with their HTTP side.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feira-shop/feira/api"
+	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/service"
+	"github.com/feira-shop/feira/shared/telemetry"
+	"github.com/feira-shop/feira/shared/web"
+)
+
+// Config is where the services run.
+type Config struct {
+	Services []service.Definition
+	DSN      func(service string) (string, error) // address of a service's database
+	Kafka    kafka.Config
+	Member   string // stable name of this process among its replicas
+	MaxConns int32  // per service; 0 is the services' default
+	Auth     *auth.Verifier
+	Rate     web.RateLimit
+	Log      *slog.Logger
+	Metrics  *telemetry.Metrics
+}
+
+// Host is a process's running services.
+type Host struct {
+	running  []*service.Running
+	handlers map[string]http.Handler
+}
+
+// Start starts all services, or none.
+func Start(ctx context.Context, cfg Config) (*Host, error) {
+	h := &Host{handlers: map[string]http.Handler{}}
+	var mu sync.Mutex
+	var g errgroup.Group
+	for _, d := range cfg.Services {
+		g.Go(func() error {
+			dsn, err := cfg.DSN(d.Name)
+			if err != nil {
+				return err
+			}
+			r, err := service.Start(ctx, d, service.Config{
+				DSN: dsn, Kafka: cfg.Kafka, Member: cfg.Member, MaxConns: cfg.MaxConns, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name),
+			})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			h.running = append(h.running, r)
+			return h.route(r, cfg)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		h.Stop(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return h, nil
+}
+
+// route builds the HTTP side of a service that has one.
+func (h *Host) route(r *service.Running, cfg Config) error {
+	d := r.Definition
+	if d.Routes == nil {
+		return nil
+	}
+	spec, err := api.Spec()
+	if err != nil {
+		return err
+	}
+	router, err := web.New(web.Options{
+		Name: d.Name, Spec: spec, Tags: []string{d.Name}, Auth: cfg.Auth, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name), Rate: cfg.Rate,
+	})
+	if err != nil {
+		return fmt.Errorf("routes of %s: %w", d.Name, err)
+	}
+	d.Routes(r.Runtime, router)
+	h.handlers[d.Name] = router
+	return nil
+}
+
+// Handlers are the services' parts of the public API, by the name of the service.
+func (h *Host) Handlers() map[string]http.Handler { return h.handlers }
+
+// Ready is nil when every service is; else it names all that is not.
+func (h *Host) Ready(ctx context.Context) error {
+	var errs []error
+	for _, r := range h.running {
+		for name, err := range r.Health(ctx) {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %s: %w", r.Definition.Name, name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Checks are the health checks of all services, for /readyz, by "service: part".
+func (h *Host) Checks(ctx context.Context) map[string]error {
+	all := map[string]error{}
+	for _, r := range h.running {
+		for name, err := range r.Health(ctx) {
+			all[strings.Join([]string{r.Definition.Name, name}, ": ")] = err
+		}
+	}
+	return all
+}
+
+// Stop stops all services at once, within ctx.
+func (h *Host) Stop(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, r := range h.running {
+		wg.Go(func() { r.Stop(ctx) })
+	}
+	wg.Wait()
+}

@@ -1,0 +1,29 @@
+package orders
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/service"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Service declares orders.
+func Service(cfg Config) service.Definition {
+	cfg = cfg.withDefaults()
+	schema, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic("services/orders: " + err.Error()) // the folder is compiled in
+	}
+	return service.Definition{
+		Name:      "orders",
+		Publishes: events.Orders,
+		Schema:    schema,
+		Operators: operators(cfg),
+		Routes:    routes(cfg),
+		Loops:     []service.Loop{timer},
+	}
+}
