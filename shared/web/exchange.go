@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// exchange is what the layers know of one request. One context value keeps the chain cheap.
+type exchange struct {
+	id          string
+	op          *operation        // nil: not in the description
+	params      map[string]string // of the path, unescaped
+	traceparent string
+	streams     bool
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// RequestID names the request; it is in the answer's X-Request-Id, in problems and in the log. "" outside of a
+// request.
+func RequestID(ctx context.Context) string {
+	if x := exchangeOf(ctx); x != nil {
+		return x.id
+	}
+	return ""
+}
+
+// Traceparent is the W3C trace context that the client sent, or "".
+func Traceparent(ctx context.Context) string {
+	if x := exchangeOf(ctx); x != nil {
+		return x.traceparent
+	}
+	return ""
+}
+
+// WantsEvents reports whether the operation offers an event stream and the client asked for it.
+func WantsEvents(ctx context.Context) bool {
+	x := exchangeOf(ctx)
+	return x != nil && x.streams
+}
+
+// requestID takes the client's (or the gateway's) id when it is harmless in a log, else makes one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if len(id) == 0 || len(id) > 64 || strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-") != "" {
+		return strconv.FormatUint(rand.Uint64()|1<<63, 16) //nolint:gosec // a name, not a secret
+	}
+	return id
+}
+
+// traceparent returns the header when it has the shape of version 00: 00-<32 hex>-<16 hex>-<2 hex>.
+func traceparent(r *http.Request) string {
+	v := r.Header.Get("Traceparent")
+	if len(v) != 55 || v[:3] != "00-" || v[35] != '-' || v[52] != '-' {
+		return ""
+	}
+	if strings.Trim(v[3:35]+v[36:52]+v[53:], "0123456789abcdef") != "" {
+		return ""
+	}
+	return v
+}
+
+// prefersEvents reads Accept: the first type that we have decides.
+func prefersEvents(r *http.Request) bool {
+	for _, value := range r.Header.Values("Accept") {
+		for t := range strings.SplitSeq(value, ",") {
+			t, _, _ = strings.Cut(t, ";")
+			switch strings.ToLower(strings.TrimSpace(t)) {
+			case "text/event-stream":
+				return true
+			case "application/json", "*/*", "application/*":
+				return false
+			}
+		}
+	}
+	return false
+}
