@@ -27,6 +27,7 @@ const (
 	fetchedVersion  = "18.4.0"
 	fetchTries      = 3
 	largestArtifact = 64 << 20
+	downloadTimeout = 5 * time.Minute // of one try
 )
 
 // artifact is one packaging of Postgres in a Maven repository: a jar that holds a .txz with bin, lib and share.
@@ -151,7 +152,9 @@ func downloadOnce(ctx context.Context, url string, progress io.Writer) ([]byte, 
 	if err != nil {
 		return nil, backoff.Permanent(err)
 	}
-	client := &http.Client{Timeout: 5 * time.Minute}
+	// A connection of its own, since nothing else will be asked there: an idle one would stay for a while.
+	client := &http.Client{Timeout: downloadTimeout, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
