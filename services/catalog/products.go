@@ -22,7 +22,8 @@ var saveProduct string
 // Product is a product with the number of its changes.
 type Product struct {
 	events.ProductChanged
-	Version int64
+	Version   int64
+	UpdatedAt time.Time
 }
 
 // NotFoundError says that there is no such product.
@@ -40,22 +41,21 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("catalog: product %s is at version %d, not at %d; read it again", e.SKU, e.Have, e.Wanted)
 }
 
-// AnyVersion accepts a change whatever the product's version.
-const AnyVersion = -1
+// anyVersion accepts a change whatever the product's version.
+const anyVersion = -1
 
 // put writes a product as it is from now on. Row and event are one transaction: not everything needs event
 // sourcing, but whatever others hear of goes through the outbox. A change that changes nothing is no event.
-func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, expected int64, actor string) (after Product, err error) {
-	err = store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
+func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, expected int64, actor string) (Product, error) {
+	err := store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
 		streams, err := tx.Load(ctx, []string{Stream(p.SKU)})
 		if err != nil {
 			return err
 		}
 		s := streams[Stream(p.SKU)]
-		if expected != AnyVersion && s.Version != expected {
+		if expected != anyVersion && s.Version != expected {
 			return &VersionError{SKU: p.SKU, Wanted: expected, Have: s.Version}
 		}
-		after = Product{p, s.Version}
 		if s.Version > 0 {
 			var now events.ProductChanged
 			if err := json.Unmarshal(s.State, &now); err != nil {
@@ -65,10 +65,12 @@ func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, 
 				return nil
 			}
 		}
-		after.Version++
 		return change(ctx, tx, s, p, actor)
 	})
-	return after, err
+	if err != nil {
+		return Product{}, err
+	}
+	return get(ctx, store, p.SKU)
 }
 
 // Stream is the stream of a product's changes.
@@ -79,11 +81,12 @@ func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p event
 	if err != nil {
 		return fmt.Errorf("make an event id: %w", err)
 	}
-	encoded, err := eventstore.Encode(events.Meta{ID: id.String(), Time: time.Now().UTC(), Correlation: id.String(), Actor: actor}, p)
+	now := time.Now().UTC()
+	encoded, err := eventstore.Encode(events.Meta{ID: id.String(), Time: now, Correlation: id.String(), Actor: actor}, p)
 	if err != nil {
 		return err
 	}
-	err = tx.Exec(ctx, saveProduct, p.SKU, s.Version+1, p.Name, p.Description, p.Price.Amount, p.Price.Currency, p.Active)
+	err = tx.Exec(ctx, saveProduct, p.SKU, s.Version+1, p.Name, p.Description, p.Price.Amount, p.Price.Currency, p.Active, now)
 	if err != nil {
 		return err
 	}
@@ -93,10 +96,10 @@ func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p event
 	return nil
 }
 
-const columns = `select sku, version, name, description, price_amount, price_currency, active from products `
+const columns = `select sku, version, name, description, price_amount, price_currency, active, updated_at from products `
 
 func scan(row pgx.CollectableRow) (p Product, err error) {
-	err = row.Scan(&p.SKU, &p.Version, &p.Name, &p.Description, &p.Price.Amount, &p.Price.Currency, &p.Active)
+	err = row.Scan(&p.SKU, &p.Version, &p.Name, &p.Description, &p.Price.Amount, &p.Price.Currency, &p.Active, &p.UpdatedAt)
 	return p, err
 }
 

@@ -6,7 +6,8 @@ create table products (
     description    text    not null,
     price_amount   bigint  not null check (price_amount >= 0),
     price_currency text    not null,
-    active         boolean not null
+    active         boolean not null,
+    updated_at     timestamptz not null -- time of the last event
 );
 
 -- +goose Down
