@@ -99,7 +99,7 @@ func (o *Operator) Run(ctx context.Context) error {
 	o.forgetStops(ctx) // a new start looks for itself
 	for {
 		err := o.runOnce(ctx)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || o.hooks.killed() {
 			return nil
 		}
 		o.stop(ctx, err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -265,4 +267,14 @@ func (w *world) awaitCheckpoints(n int) {
 	w.await(fmt.Sprintf("checkpoints at %d in sum", n), func() bool {
 		return w.count("select coalesce(sum(next_offset), 0) from checkpoints") == n
 	})
+}
+
+// value reads a counter or gauge.
+func value(t testing.TB, m prometheus.Metric) float64 {
+	t.Helper()
+	var out dto.Metric
+	if err := m.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.GetCounter().GetValue() + out.GetGauge().GetValue()
 }
