@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -22,6 +23,32 @@ func TestFiftyAtOnceChargeOnce(t *testing.T) {
 	}
 	if n := count(t, db, "select refunded from authorizations"); n != 10 {
 		t.Errorf("refunded %d, want 10", n)
+	}
+	consistent(t, db)
+}
+
+// TestFailuresInParallelAreCounted: exactly the first two of many requests with one key fail.
+func TestFailuresInParallelAreCounted(t *testing.T) {
+	t.Parallel()
+	c, db := start(t, nil)
+	var failed, approved atomic.Int64
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			got, err := c.send(http.MethodPost, "/v1/authorizations", "a", authorization("tok_processing_error_x", "100"))
+			switch {
+			case err == nil && got.status == 500 && got.fields.Code == "processing_error":
+				failed.Add(1)
+			case err == nil && got.status == 201:
+				approved.Add(1)
+			default:
+				t.Errorf("%v: %d %s", err, got.status, got.body)
+			}
+		})
+	}
+	all.Wait()
+	if failed.Load() != 2 || approved.Load() != 38 || count(t, db, "select count(*) from entries") != 1 {
+		t.Errorf("%d failed and %d approved, want 2 and 38, and one charge", failed.Load(), approved.Load())
 	}
 	consistent(t, db)
 }

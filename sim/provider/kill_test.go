@@ -132,11 +132,13 @@ func TestKilledAtRandomUnderLoad(t *testing.T) {
 	current.Store(&first)
 
 	next, answered := make(chan int), make(chan struct{}, payments*3)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
 			for n := range next {
-				pay(t.Context(), &current, n, answered)
+				pay(ctx, &current, n, answered)
 			}
 		})
 	}
@@ -148,7 +150,11 @@ func TestKilledAtRandomUnderLoad(t *testing.T) {
 	})
 	for range kills {
 		for range payments * 3 / (kills + 1) / 2 { // the load has moved on
-			<-answered
+			select {
+			case <-answered:
+			case <-ctx.Done():
+				t.Fatal("the load stands still")
+			}
 		}
 		time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond) // at no particular moment
 		kill()

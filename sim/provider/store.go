@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,9 +57,8 @@ func (s *store) do(ctx context.Context, key string, c command) (reply, *Problem,
 	defer func() { _ = tx.Rollback(ctx) }()
 
 	keys := []string{key}
-	if k := c.authorizationKey(); k != "" && k != key {
+	if k := c.authorizationKey(); k != "" {
 		keys = append(keys, k)
-		slices.Sort(keys)
 	}
 	own, st, err := lock(ctx, tx, keys, key, c)
 	if err != nil {
@@ -98,8 +96,8 @@ type claim struct {
 
 func (c claim) answered() bool { return c.status != nil }
 
-// lock claims the keys and locks the authorisation, in one round trip. Every request locks in this order, keys
-// sorted, so none waits for another in a circle.
+// lock claims the keys and locks the authorisation, in one round trip. Every request locks in this order, and
+// the statements sort the keys, so none waits for another in a circle.
 func lock(ctx context.Context, tx pgx.Tx, keys []string, own string, c command) (mine claim, st state, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(claimKeysSQL, keys)
