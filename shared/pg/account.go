@@ -44,7 +44,7 @@ func handOver(dir string) (account, error) {
 		}
 		return delegate(uint32(uid), uint32(gid)), nil
 	}
-	return account{}, errors.New("Postgres refuses root, and there is neither a user postgres nor nobody")
+	return account{}, errors.New("root must not run Postgres, and there is neither a user postgres nor nobody")
 }
 
 func delegate(uid, gid uint32) account {

@@ -187,6 +187,24 @@ func TestADirectoryThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 }
 
+// A start that was killed while it made the data directory left this.
+func TestAHalfMadeDataDirectoryIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	shared, _ := database(t, "half")
+	dir := openDir(t)
+	half := filepath.Join(dir, strconv.Itoa(shared.install.major)+".new", "base")
+	if err := os.MkdirAll(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Options{Dir: dir})
+	if n := count(t, s.AdminDSN(), "select 1"); n != 1 {
+		t.Error("no answer")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestALostSecretIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)

@@ -32,27 +32,27 @@ const prepareTimeout = 2 * time.Minute
 var databases atomic.Int64
 
 // New makes a database with the migrations of sets applied, in this order.
-func New(t testing.TB, sets ...pg.Set) *DB {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), prepareTimeout)
+func New(tb testing.TB, sets ...pg.Set) *DB {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), prepareTimeout)
 	defer cancel()
 	server, err := shared.get()
 	if err != nil {
-		t.Fatalf("pgtest: %v", err)
+		tb.Fatalf("pgtest: %v", err)
 	}
 	template, err := server.template(ctx, sets)
 	if err != nil {
-		t.Fatalf("pgtest: template database: %v", err)
+		tb.Fatalf("pgtest: template database: %v", err)
 	}
 	name := fmt.Sprintf("test_%d", databases.Add(1))
 	if err := server.clone(ctx, template, name); err != nil {
-		t.Fatalf("pgtest: database: %v", err)
+		tb.Fatalf("pgtest: database: %v", err)
 	}
 	db := &DB{DSN: withDatabase(server.DSN(template), name)}
-	if db.Pool, err = pg.Open(ctx, db.DSN, pg.PoolOptions{Name: t.Name()}); err != nil {
-		t.Fatalf("pgtest: %v", err)
+	if db.Pool, err = pg.Open(ctx, db.DSN, pg.PoolOptions{Name: tb.Name()}); err != nil {
+		tb.Fatalf("pgtest: %v", err)
 	}
-	t.Cleanup(func() { closePool(t, db.Pool, returnTimeout) })
+	tb.Cleanup(func() { closePool(tb, db.Pool, returnTimeout) })
 	return db
 }
 
@@ -60,8 +60,8 @@ func New(t testing.TB, sets ...pg.Set) *DB {
 const returnTimeout = 15 * time.Second
 
 // closePool fails the test whose connections are not given back: closing would wait for them for ever.
-func closePool(t testing.TB, pool *pgxpool.Pool, patience time.Duration) {
-	t.Helper()
+func closePool(tb testing.TB, pool *pgxpool.Pool, patience time.Duration) {
+	tb.Helper()
 	closed := make(chan struct{})
 	go func() {
 		pool.Close()
@@ -70,7 +70,7 @@ func closePool(t testing.TB, pool *pgxpool.Pool, patience time.Duration) {
 	select {
 	case <-closed:
 	case <-time.After(patience):
-		t.Errorf("pgtest: %d connections were not given back to the pool (rows not closed, a transaction not ended"+
+		tb.Errorf("pgtest: %d connections were not given back to the pool (rows not closed, a transaction not ended"+
 			" or a loop not stopped before the test's end)", pool.Stat().AcquiredConns())
 	}
 }
