@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +33,7 @@ type infra struct {
 }
 
 // startInfra starts what the services stand on, in dir; without one, in a temporary folder.
-func startInfra(ctx context.Context, o Options, log *slog.Logger) (_ *infra, err error) {
+func startInfra(ctx context.Context, o Options) (_ *infra, err error) {
 	in := &infra{dir: o.Data}
 	if in.dir == "" {
 		in.temporary = true
@@ -62,7 +61,7 @@ func startInfra(ctx context.Context, o Options, log *slog.Logger) (_ *infra, err
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		in.postgres, err = pg.Start(ctx, pg.Options{
-			Dir: filepath.Join(in.dir, "postgres"), Temporary: in.temporary, Log: log, Progress: o.Out,
+			Dir: filepath.Join(in.dir, "postgres"), Temporary: in.temporary, Progress: o.Out,
 		})
 		return err
 	})

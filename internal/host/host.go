@@ -3,11 +3,9 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -93,28 +91,13 @@ func (h *Host) route(r *service.Running, cfg Config) error {
 // Handlers are the services' parts of the public API, by the name of the service.
 func (h *Host) Handlers() map[string]http.Handler { return h.handlers }
 
-// Ready is nil when every service is; else it names all that is not.
-func (h *Host) Ready(ctx context.Context) error {
-	var errs []error
+// AddChecks adds the checks of all services to health, as "service: part".
+func (h *Host) AddChecks(health *web.Health) {
 	for _, r := range h.running {
-		for name, err := range r.Health(ctx) {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %s: %w", r.Definition.Name, name, err))
-			}
+		for part, check := range r.Checks() {
+			health.Add(r.Definition.Name+": "+part, check)
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// Checks are the health checks of all services, for /readyz, by "service: part".
-func (h *Host) Checks(ctx context.Context) map[string]error {
-	all := map[string]error{}
-	for _, r := range h.running {
-		for name, err := range r.Health(ctx) {
-			all[strings.Join([]string{r.Definition.Name, name}, ": ")] = err
-		}
-	}
-	return all
 }
 
 // Stop stops all services at once, within ctx.
