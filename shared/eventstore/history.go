@@ -24,6 +24,7 @@ const (
 	recordedColumns = "select position, stream, type, key, data, meta, recorded_at from events "
 	historySQL      = recordedColumns + "where stream = $1 and version <= $2 order by version"
 	eachSQL         = recordedColumns + "where position > $1 order by position limit $2"
+	eachStreamSQL   = "select stream, version, shape, state from streams where stream > $1 order by stream limit $2"
 	eachOfSQL       = recordedColumns + "where position > $1 and type = any ($3) order by position limit $2"
 )
 
@@ -100,6 +101,32 @@ func (s *Store) each(ctx context.Context, after int64, fn func(events.Recorded) 
 				return err
 			}
 			after = r.Sequence
+		}
+		if len(page) < eachPage {
+			return nil
+		}
+	}
+}
+
+// EachStream calls fn for every stream that has events, in the order of names: what is kept, not what is folded.
+func (s *Store) EachStream(ctx context.Context, fn func(Stream) error) error {
+	for after := ""; ; {
+		rows, err := s.pool.Query(ctx, eachStreamSQL, after, eachPage)
+		if err != nil {
+			return fmt.Errorf("eventstore: read streams after %q: %w", after, err)
+		}
+		page, err := pgx.CollectRows(rows, scanStream)
+		if err != nil {
+			return fmt.Errorf("eventstore: read streams after %q: %w", after, err)
+		}
+		for _, stream := range page {
+			after = stream.Name
+			if stream.Version == 0 {
+				continue
+			}
+			if err := fn(stream); err != nil {
+				return err
+			}
 		}
 		if len(page) < eachPage {
 			return nil

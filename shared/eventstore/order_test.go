@@ -82,8 +82,8 @@ type load struct {
 }
 
 // write appends until all events are committed: each writer to streams of its own, some transactions held for
-// up to 300 ms after the insert, 5 % rolled back, an eighth through the group commit.
-func (l load) write(t *testing.T, pool *pgxpool.Pool, s *eventstore.Store) {
+// up to 300 ms after the insert, 5 % rolled back, some through the group commit.
+func (l load) write(t *testing.T, stores []*eventstore.Store) {
 	t.Helper()
 	var committed atomic.Int64
 	var writers sync.WaitGroup
@@ -100,7 +100,7 @@ func (l load) write(t *testing.T, pool *pgxpool.Pool, s *eventstore.Store) {
 				if random.IntN(100) < l.held {
 					ms = random.IntN(300)
 				}
-				err := l.commit(t.Context(), s, appends, ms, fail, w%8 == 0)
+				err := l.commit(t.Context(), stores[w%2], appends, ms, fail, w%8 < 2)
 				var pe *pgconn.PgError
 				switch {
 				case err == nil:
@@ -156,8 +156,8 @@ func lateCommits(t *testing.T, l load, mutate func(*testing.T, *pgxpool.Pool)) (
 		mutate(t, db.Pool)
 	}
 	pool := open(t, db.DSN, int32(l.writers)+4)
-	s := start(t, pool)
-	idle, err := db.Pool.Begin(t.Context()) // a forgotten transaction must stall nobody
+	stores := []*eventstore.Store{start(t, pool), start(t, open(t, db.DSN, 4))} // two processes of one service
+	idle, err := db.Pool.Begin(t.Context())                                     // a forgotten transaction must stall nobody
 	must(t, err)
 	defer func() { _ = idle.Rollback(context.Background()) }()
 	_, err = idle.Exec(t.Context(), "select txid_current()")
@@ -167,7 +167,7 @@ func lateCommits(t *testing.T, l load, mutate func(*testing.T, *pgxpool.Pool)) (
 	writing := make(chan struct{})
 	go func() {
 		defer close(writing)
-		l.write(t, pool, s)
+		l.write(t, stores)
 	}()
 	for done := false; !done; {
 		select {

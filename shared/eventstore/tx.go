@@ -114,6 +114,13 @@ func (t *Tx) Exec(ctx context.Context, sql string, args ...any) error {
 // Later queues a statement that is sent together with the commit, before the appends.
 func (t *Tx) Later(sql string, args ...any) { t.later = append(t.later, statement{sql, args}) }
 
+// Restate queues a state that was folded anew from a stream's events, of the same version: after its shape changed,
+// or when the kept one is wrong. Load the stream first.
+func (t *Tx) Restate(s Stream) {
+	t.Later("update streams set shape = $3, state = $4::text::json where stream = $1 and version = $2",
+		s.Name, s.Version, s.Shape, string(s.State))
+}
+
 // Append queues a request for the commit. At most one per stream.
 func (t *Tx) Append(a Append) { t.appends = append(t.appends, a) }
 

@@ -241,4 +241,33 @@ func TestHistoryInsideATransaction(t *testing.T) {
 	}
 }
 
+func TestRestate(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t, eventstore.Migrations())
+	s := start(t, db.Pool)
+	must(t, s.Within(t.Context(), func(ctx context.Context, tx *eventstore.Tx) error {
+		for i := range 1200 { // more than a page
+			tx.Append(counted(t, fmt.Sprintf("counter-%d", i), 0))
+		}
+		return nil
+	}))
+	must(t, s.Within(t.Context(), func(ctx context.Context, tx *eventstore.Tx) error {
+		_, err := tx.Load(ctx, []string{"counter-1", "absent"})
+		tx.Restate(eventstore.Stream{Name: "counter-1", Version: 1, Shape: 2, State: []byte(`{"N":1}`)})
+		return err
+	}))
+	var restated, others int
+	must(t, s.EachStream(t.Context(), func(kept eventstore.Stream) error {
+		if kept.Name == "counter-1" && kept.Shape == 2 && string(kept.State) == `{"N":1}` {
+			restated++
+		} else if kept.Shape == 1 && string(kept.State) == `{"n":1}` {
+			others++
+		}
+		return nil
+	}))
+	if restated != 1 || others != 1199 {
+		t.Fatalf("%d restated, %d others", restated, others)
+	}
+}
+
 func nothing(context.Context, *eventstore.Tx) error { return nil }

@@ -78,8 +78,16 @@ func (s *Store) committed(queues []string) {
 // there is one such channel per store, so it has one reader.
 func (s *Store) Wake() <-chan struct{} { return s.wake }
 
-// notify sends notifications until ctx ends. One that fails is not repeated: everybody polls as well.
+// notify sends notifications until ctx ends, the last one included. One that fails is not repeated: everybody polls
+// as well.
 func (s *Store) notify(ctx context.Context) {
+	defer func() {
+		select {
+		case <-s.notifier.kick:
+			_ = s.notifyOnce(context.WithoutCancel(ctx))
+		default:
+		}
+	}()
 	gap := time.NewTicker(notifyGap)
 	defer gap.Stop()
 	for {
