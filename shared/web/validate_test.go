@@ -181,5 +181,10 @@ func FuzzDecodeJSON(f *testing.F) {
 		if e != nil && e.Kind != Invalid {
 			t.Fatalf("kind %v", e.Kind)
 		}
+		// The two readers agree on what is good, and on its names.
+		slow, slowly := readSlowly([]byte(s))
+		if e == nil && (slowly != nil || count(v) != count(slow)) {
+			t.Fatalf("slowly: %v, %v", slow, slowly)
+		}
 	})
 }
