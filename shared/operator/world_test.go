@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,13 +58,18 @@ func newWorld(t testing.TB, topics ...events.Topic) *world {
 	w.db = pgtest.New(t, eventstore.Migrations(), Migrations(), effectsSet)
 	w.store = w.newStore(w.db)
 	w.broker = kafkatest.New(t, topics...)
+	w.connect()
+	return w
+}
+
+func (w *world) connect() {
+	w.t.Helper()
 	var err error
 	w.client, err = kgo.NewClient(kgo.SeedBrokers(w.broker.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	t.Cleanup(w.client.Close)
-	return w
+	w.t.Cleanup(w.client.Close)
 }
 
 func (w *world) newStore(db *pgtest.DB) *eventstore.Store {
@@ -142,7 +148,7 @@ func (w *world) publishFacts(topic events.Topic, n int) []*kgo.Record {
 	w.t.Helper()
 	records := make([]*kgo.Record, n)
 	for i := range records {
-		records[i] = w.fact(topic, int32(i)%topic.Partitions, "key-"+strconv.Itoa(i%17))
+		records[i] = w.fact(topic, int32(i)%topic.Partitions, "key-"+strconv.Itoa(i%18))
 	}
 	w.publish(records...)
 	return records
@@ -277,4 +283,14 @@ func value(t testing.TB, m prometheus.Metric) float64 {
 		t.Fatal(err)
 	}
 	return out.GetCounter().GetValue() + out.GetGauge().GetValue()
+}
+
+// gaugeOf finds one of the gauges that are computed when asked.
+func gaugeOf(o *Operator, name string) prometheus.Metric {
+	for _, c := range o.metrics.gauges {
+		if m, ok := c.(prometheus.Metric); ok && strings.Contains(m.Desc().String(), `"feira_operator_`+name+`"`) {
+			return m
+		}
+	}
+	return nil
 }
