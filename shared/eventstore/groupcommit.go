@@ -74,7 +74,7 @@ func (s *Store) commitGroups(stop context.Context) {
 	mainDone, sideStop := context.WithCancel(context.WithoutCancel(stop))
 	defer sideStop()
 	var own ownConn
-	defer own.close()
+	defer own.close(mainDone)
 	main := newLane(s, s.queue, maxFlush, true)
 	main.connect = s.lend
 	main.busy = func(r *request) {
@@ -128,22 +128,20 @@ func (o *ownConn) lend(ctx context.Context, s *Store) (session, func(error), err
 		}
 		o.conn = conn
 	}
-	return o.conn, o.giveBack, nil
-}
-
-// giveBack keeps the connection unless its use ended with more than an ordinary refusal.
-func (o *ownConn) giveBack(err error) {
-	var pe *pgconn.PgError
-	if err != nil && (!errors.As(err, &pe) || o.conn.IsClosed()) {
-		o.close()
+	giveBack := func(err error) { // to be used again, unless more happened than an ordinary refusal
+		var pe *pgconn.PgError
+		if err != nil && (!errors.As(err, &pe) || o.conn.IsClosed()) {
+			o.close(ctx)
+		}
 	}
+	return o.conn, giveBack, nil
 }
 
-func (o *ownConn) close() {
+func (o *ownConn) close(ctx context.Context) {
 	if o.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = o.conn.Close(ctx)
 	o.conn = nil

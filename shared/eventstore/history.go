@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/feira-shop/feira/shared/events"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/shared/events"
 )
 
 // Until bounds a history: zero values mean no bound.

@@ -28,10 +28,10 @@ begin
   if fail then raise exception 'rolled back' using errcode = 'TEST1'; end if;
 end $$`
 
-func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
-	t.Helper()
+func exec(tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	tb.Helper()
 	if _, err := pool.Exec(context.Background(), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+		tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
@@ -138,11 +138,11 @@ func (l load) commit(ctx context.Context, s *eventstore.Store, appends []eventst
 	return tx.Commit(ctx, "hold_commit", ms, fail)
 }
 
-func manyCounted(t testing.TB, stream string, expected int64, n int) eventstore.Append {
-	t.Helper()
-	a := counted(t, stream, expected)
+func manyCounted(tb testing.TB, stream string, expected int64, n int) eventstore.Append {
+	tb.Helper()
+	a := counted(tb, stream, expected)
 	for i := 1; i < n; i++ {
-		a.Events = append(a.Events, encode(t, Counted{N: int(expected) + i + 1}))
+		a.Events = append(a.Events, encode(tb, Counted{N: int(expected) + i + 1}))
 	}
 	return a
 }

@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/feira-shop/feira/shared/events"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feira-shop/feira/shared/events"
 )
 
 // Options configure a store.

@@ -35,35 +35,35 @@ type Stranger struct{}
 func (Stranger) EventType() string { return "shop.feira.test.stranger.v1" }
 func (Stranger) EventKey() string  { return "" }
 
-func encode(t testing.TB, e events.Event) eventstore.Event {
-	t.Helper()
+func encode(tb testing.TB, e events.Event) eventstore.Event {
+	tb.Helper()
 	encoded, err := eventstore.Encode(events.Meta{ID: uuid.NewString(), Time: time.Now().UTC()}, e)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return encoded
 }
 
 // counted is an append of one event, of which the state is the version.
-func counted(t testing.TB, stream string, expected int64) eventstore.Append {
-	t.Helper()
+func counted(tb testing.TB, stream string, expected int64) eventstore.Append {
+	tb.Helper()
 	return eventstore.Append{
 		Stream: stream, Expected: expected, Shape: 1, State: fmt.Appendf(nil, `{"n":%d}`, expected+1),
-		Events: []eventstore.Event{encode(t, Counted{N: int(expected) + 1})},
+		Events: []eventstore.Event{encode(tb, Counted{N: int(expected) + 1})},
 	}
 }
 
 // start runs a store over pool until the test ends.
-func start(t testing.TB, pool *pgxpool.Pool) *eventstore.Store {
-	t.Helper()
+func start(tb testing.TB, pool *pgxpool.Pool) *eventstore.Store {
+	tb.Helper()
 	s := eventstore.New(pool, eventstore.Options{Service: "counter", Registry: events.NewRegistry(Counted{})})
-	run(t, s)
+	run(tb, s)
 	return s
 }
 
 // run runs a store; the returned function stops it and waits for its end.
-func run(t testing.TB, s *eventstore.Store) (stop func()) {
-	t.Helper()
+func run(tb testing.TB, s *eventstore.Store) (stop func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -75,37 +75,37 @@ func run(t testing.TB, s *eventstore.Store) (stop func()) {
 		stopped = true
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
+			tb.Errorf("Run: %v", err)
 		}
 	}
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return stop
 }
 
-func open(t testing.TB, dsn string, conns int32) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pg.Open(context.Background(), dsn, pg.PoolOptions{Name: t.Name(), MaxConns: conns})
+func open(tb testing.TB, dsn string, conns int32) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pg.Open(context.Background(), dsn, pg.PoolOptions{Name: tb.Name(), MaxConns: conns})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
+	tb.Cleanup(pool.Close)
 	return pool
 }
 
 // one reads a single value.
-func one[V any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) V {
-	t.Helper()
+func one[V any](tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) V {
+	tb.Helper()
 	var v V
 	if err := pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return v
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

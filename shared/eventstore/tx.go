@@ -26,6 +26,7 @@ var ErrLockOrder = errors.New("eventstore: Load locks streams, so it comes first
 type Tx struct {
 	store   *Store
 	conn    *pgxpool.Conn // a bare connection: a pgx.Tx does not see a commit inside a batch
+	undo    func()        // sends a rollback, on a context that outlives the caller's
 	begun   bool
 	locked  bool // Load or Exec was called
 	done    bool
@@ -46,7 +47,13 @@ func (s *Store) Begin(ctx context.Context) (*Tx, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventstore: begin: %w", err)
 	}
-	return &Tx{store: s, conn: conn}, nil
+	lasting := context.WithoutCancel(ctx)
+	return &Tx{store: s, conn: conn, undo: func() {
+		ctx, cancel := context.WithTimeout(lasting, rollbackTimeout)
+		defer cancel()
+		// On an error the connection is not idle, and the pool throws it away.
+		_, _ = conn.Exec(ctx, "rollback")
+	}}, nil
 }
 
 // Load locks streams in sorted order (missing ones are inserted at version 0) and returns them by name.
@@ -212,10 +219,7 @@ func (t *Tx) Rollback() {
 	t.done = true
 	pc := t.conn.Conn().PgConn()
 	if t.begun && !pc.IsClosed() && pc.TxStatus() != 'I' {
-		ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
-		defer cancel()
-		// On an error the connection is not idle, and the pool throws it away.
-		_, _ = t.conn.Exec(ctx, "rollback")
+		t.undo()
 	}
 	t.conn.Release()
 }

@@ -79,6 +79,7 @@ func TestLockOrder(t *testing.T) {
 // operatorBatch locks some streams, then a row of its own, then appends. Every error is one: the order of locks
 // leaves no room for a deadlock, and the locks none for a conflict.
 func operatorBatch(t *testing.T, s *eventstore.Store, r *rand.Rand, name func() string) error {
+	t.Helper()
 	tx, err := s.Begin(t.Context())
 	if err != nil {
 		return err
