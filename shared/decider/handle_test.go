@@ -187,6 +187,40 @@ func TestLoadAndAt(t *testing.T) {
 	}
 }
 
+// Without a lock a stream may grow between its state and its history; what comes later does not belong to it.
+func TestLoadIsConsistentWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	store := open(t)
+	older := rules
+	older.Shape = 7
+	var group errgroup.Group
+	written := make(chan struct{})
+	group.Go(func() error {
+		defer close(written)
+		for i := range 100 {
+			if _, err := decider.Handle(t.Context(), store, rules, stream, earn{"ana", fmt.Sprint(i), ""}, events.Meta{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for done := false; !done; {
+		select {
+		case <-written:
+			done = true
+		default:
+		}
+		got, err := decider.Load(t.Context(), store, older, stream)
+		if err != nil || got.State.Points != 10*got.Version {
+			t.Errorf("got %+v, %v", got, err)
+			break
+		}
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADamagedHistoryIsNamed(t *testing.T) {
 	t.Parallel()
 	store := open(t)

@@ -58,7 +58,7 @@ func (h *handler[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []opera
 		return err
 	}
 	for _, c := range commands {
-		if _, err := h.decider.run(aggregates[c.stream], c.cmd, metaFor(c.cause)); err != nil {
+		if _, err := h.decider.run(aggregates[c.stream], c.cmd, events.Answering(c.cause.Recorded)); err != nil {
 			return operator.Reject(err)
 		}
 	}
@@ -116,13 +116,4 @@ func (h *handler[S]) load(ctx context.Context, tx *eventstore.Tx, streams []stri
 		aggregates[name] = &aggregate[S]{stream: name, version: kept[name].Version, state: state}
 	}
 	return aggregates, nil
-}
-
-// metaFor carries the story on: what follows from a record is caused by it.
-func metaFor(cause *operator.Record) events.Meta {
-	correlation := cause.Correlation
-	if correlation == "" {
-		correlation = cause.ID
-	}
-	return events.Meta{Correlation: correlation, Causation: cause.ID, Traceparent: cause.Traceparent}
 }

@@ -80,6 +80,17 @@ func TestHeadersLeaveOutWhatIsNotThere(t *testing.T) {
 	}
 }
 
+// Readers in other languages ignore an offset in silence, so times always end in Z.
+func TestTimesAreInUTC(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	local := time.FixedZone("BRT", -3*3600)
+	r.Time, r.RecordedAt = r.Time.In(local), r.RecordedAt.In(local)
+	if got := events.Headers(r); !reflect.DeepEqual(got, events.Headers(sample())) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestFirstOfAPartitionStartsItsChain(t *testing.T) {
 	t.Parallel()
 	r := sample()

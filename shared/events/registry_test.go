@@ -116,6 +116,17 @@ func TestDecodeRefusesDataThatDoesNotFit(t *testing.T) {
 	}
 }
 
+func TestNullIsNoEventEvenWithoutAKey(t *testing.T) {
+	t.Parallel()
+	r := events.NewRegistry(noteV1{})
+	for _, data := range []string{"null", "\tnull "} {
+		var invalid *events.InvalidError
+		if e, err := r.Decode(noteV1{}.EventType(), json.RawMessage(data)); !errors.As(err, &invalid) {
+			t.Errorf("%q: got %#v, %v, want InvalidError", data, e, err)
+		}
+	}
+}
+
 func TestUpcastersThatDoNotAscendAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := events.NewRegistry(circular{}).Decode(circular{}.EventType(), json.RawMessage(`{}`))

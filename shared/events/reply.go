@@ -7,18 +7,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// Reply is the meta data of an event that answers another: a new id, the same story.
+// Answering is the metadata of whatever follows from an event, but for id, time and actor: the same story,
+// caused by it.
+func Answering(cause Recorded) Meta {
+	m := Meta{Correlation: cause.Correlation, Causation: cause.ID, Traceparent: cause.Traceparent}
+	if m.Correlation == "" {
+		m.Correlation = cause.ID
+	}
+	return m
+}
+
+// Reply is the metadata of an event that answers another: a new id, the same story.
 func Reply(cause Recorded, actor string, now time.Time) (Meta, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Meta{}, fmt.Errorf("make an event id: %w", err)
 	}
-	correlation := cause.Correlation
-	if correlation == "" {
-		correlation = cause.ID
-	}
-	return Meta{
-		ID: id.String(), Time: now.UTC(), Correlation: correlation, Causation: cause.ID,
-		Traceparent: cause.Traceparent, Actor: actor,
-	}, nil
+	m := Answering(cause)
+	m.ID, m.Time, m.Actor = id.String(), now.UTC(), actor
+	return m, nil
 }
