@@ -123,8 +123,8 @@ func (ps Purchases) Trim(watermark time.Time) Purchases {
 	return c
 }
 
-// key is what must be equal for two purchases to be compared: card, amount and currency.
-func key(p events.Purchase) string {
+// Key is what must be equal for two purchases to be compared: card, amount and currency.
+func Key(p events.Purchase) string {
 	if p.CardFingerprint == "" {
 		return ""
 	}

@@ -80,7 +80,7 @@ func TestCardAmountAndCurrencyKeepApart(t *testing.T) {
 	other := []events.Purchase{base, base, base}
 	other[0].CardFingerprint, other[1].Amount.Amount, other[2].Amount.Currency = "another", 2000, "USD"
 	for _, p := range other {
-		if key(p) == key(base) {
+		if Key(p) == Key(base) {
 			t.Errorf("%+v has the key of %+v", p, base)
 		}
 	}

@@ -51,7 +51,7 @@ func Stream(payment string) string { return "verdict-" + payment }
 
 func card(r events.Recorded) string {
 	p, _ := purchase(r)
-	return key(p)
+	return Key(p)
 }
 
 func purchasedAt(r events.Recorded) time.Time {

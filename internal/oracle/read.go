@@ -1,0 +1,180 @@
+package oracle
+
+import (
+	"context"
+
+	"github.com/feira-shop/feira/services/fraud"
+	"github.com/feira-shop/feira/services/inventory"
+	"github.com/feira-shop/feira/services/loyalty"
+	"github.com/feira-shop/feira/services/orders"
+	"github.com/feira-shop/feira/services/payments"
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// provider is the name of the payment provider's database.
+const provider = "provider"
+
+// pass reads everything once.
+func (e *examiner) pass(ctx context.Context) (Report, error) {
+	b := newBooks()
+	kinds := folders()
+	for _, s := range []struct {
+		name string
+		each func(*books, events.Recorded)
+	}{
+		{"catalog", readCatalog}, {"loyalty", readLoyalty}, {"fraud", readFraud},
+		{"inventory", readInventory}, {"payments", newJudge().readPayments}, {"orders", readOrders},
+	} {
+		if e.stores[s.name] == nil {
+			continue
+		}
+		e.progress("reading " + s.name)
+		if err := e.readStore(ctx, b, s.name, kinds[s.name], func(r events.Recorded) { s.each(b, r) }); err != nil {
+			return Report{}, err
+		}
+	}
+	e.progress("comparing")
+	for _, check := range []func(context.Context, *books) error{e.checkStock, e.checkProducts, e.checkLedger} {
+		if err := check(ctx, b); err != nil {
+			return Report{}, err
+		}
+	}
+	checkAccounts(b)
+	checkVerdicts(b)
+	report := Report{Events: b.events, Totals: totals(b)}
+	report.Open = checkStories(b)
+	report.Differences = b.differences()
+	for _, s := range b.stories {
+		if s.placed != nil {
+			report.Orders++
+		}
+	}
+	return report, nil
+}
+
+func readCatalog(b *books, r events.Recorded) {
+	if p, ok := r.Event.(events.ProductChanged); ok {
+		b.products[p.SKU] = p
+	}
+}
+
+func readLoyalty(b *books, r events.Recorded) {
+	switch e := r.Event.(type) {
+	case events.PointsEarned:
+		b.earned[e.Customer] = loyalty.Evolve(b.earned[e.Customer], e)
+	case events.PointsReversed:
+		b.earned[e.Customer] = loyalty.Evolve(b.earned[e.Customer], e)
+	}
+}
+
+func readFraud(b *books, r events.Recorded) {
+	switch e := r.Event.(type) {
+	case events.PurchaseCleared:
+		s := b.story(e.Order)
+		s.verdicts++
+		s.cleared = true
+		b.verdicts[e.Payment] = ""
+	case events.PurchaseHeld:
+		b.story(e.Order).verdicts++
+		b.verdicts[e.Payment] = e.DuplicateOfPayment
+		b.late[e.Payment] = len(e.Rules) == 1 && e.Rules[0] == fraud.RuleTooLate
+	}
+}
+
+func readInventory(b *books, r events.Recorded) {
+	inventory.Apply(b.shelves, r.Event)
+	var order string
+	switch e := r.Event.(type) {
+	case events.StockReserved:
+		order = e.Order
+		b.story(order).answers++
+	case events.StockRefused:
+		order = e.Order
+		b.story(order).answers++
+	case events.StockReleased:
+		order = e.Order
+	case inventory.ReservationClosed:
+		order = e.Order
+	default:
+		return
+	}
+	s := b.story(order)
+	s.stock = inventory.Evolve(s.stock, r.Event)
+}
+
+func readOrders(b *books, r events.Recorded) {
+	order := r.Key
+	s := b.story(order)
+	s.order = orders.Evolve(s.order, r.Event)
+	s.noted[r.Type]++
+	switch e := r.Event.(type) {
+	case events.OrderPlaced:
+		s.placed = &e
+	case events.OrderReleased:
+		s.released = true
+	}
+}
+
+// judge gives fraud's verdicts anew. A card is one partition, so the store's order is the order of its offsets.
+type judge struct{ recent map[string]fraud.Purchases }
+
+func newJudge() *judge { return &judge{recent: map[string]fraud.Purchases{}} }
+
+func (j *judge) readPayments(b *books, r events.Recorded) {
+	if _, published := events.TopicOf(r.Type); !published {
+		if order := orderOf(r); order != "" {
+			s := b.story(order)
+			s.payment = payments.Evolve(s.payment, r.Event)
+		}
+		return
+	}
+	p := purchaseOf(r.Event)
+	s := b.story(p.Order)
+	s.payment = payments.Evolve(s.payment, r.Event)
+	s.said[r.Type]++
+	s.amount = p.Amount.Amount
+	j.judge(b, r, p)
+	earn(b, r.Event, p)
+	if e, ok := r.Event.(events.PaymentRefunded); ok {
+		s.refunded += e.Refunded.Amount
+	}
+}
+
+func (j *judge) judge(b *books, r events.Recorded, p events.Purchase) {
+	k := fraud.Key(p)
+	if k == "" {
+		return
+	}
+	var said []events.Event
+	j.recent[k], said = fraud.Judge(j.recent[k], r, false)
+	for _, e := range said {
+		switch v := e.(type) {
+		case events.PurchaseCleared:
+			b.judged[v.Payment] = ""
+		case events.PurchaseHeld:
+			b.judged[v.Payment] = v.DuplicateOfPayment
+		}
+	}
+}
+
+// earn computes what loyalty should have made of a payment's event.
+func earn(b *books, e events.Event, p events.Purchase) {
+	account := b.accounts[p.Customer]
+	var cmd any
+	switch e := e.(type) {
+	case events.PaymentCaptured:
+		cmd = loyalty.Earn{Customer: p.Customer, Order: p.Order, Paid: p.Amount}
+	case events.PaymentRefunded:
+		cmd = loyalty.Reverse{Customer: p.Customer, Order: p.Order, RefundedSoFar: e.RefundedSoFar, Captured: p.Amount}
+	default:
+		return
+	}
+	happened, err := loyalty.Decide(account, cmd)
+	if err != nil {
+		b.fault("loyalty: %v", err)
+	}
+	for _, h := range happened {
+		account = loyalty.Evolve(account, h)
+	}
+	b.accounts[p.Customer] = account
+}
