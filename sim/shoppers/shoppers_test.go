@@ -1,0 +1,217 @@
+package shoppers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func options(f *fakeShop) Options {
+	return Options{
+		BaseURL: f.base, Rate: 400, Seed: 7, Settle: time.Minute,
+		Token: func(who string) string { return "ok-" + who }, OperatorToken: func() string { return "ok-keeper" },
+	}
+}
+
+// TestEveryPathOccursAndSettles runs until each path was taken twice, with and without a shop that loses requests.
+func TestEveryPathOccursAndSettles(t *testing.T) {
+	t.Parallel()
+	for name, faulty := range map[string]bool{"healthy": false, "losing requests": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			enough := make(chan struct{})
+			shop := newFakeShop(t, func(f *fakeShop) {
+				f.faulty = faulty
+				f.onOrder = func(n int) {
+					if n == 250 {
+						close(enough)
+					}
+				}
+			})
+			var log bytes.Buffer
+			o := options(shop)
+			o.Log = slog.New(slog.NewTextHandler(&log, nil))
+			s, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(t.Context()) }()
+			<-enough
+			s.Stop()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			checkRun(t, shop, s.Snapshot(), faulty)
+			if strings.Contains(log.String(), "tok_") {
+				t.Errorf("tokens in the log:\n%s", log.String())
+			}
+		})
+	}
+}
+
+func checkRun(t *testing.T, shop *fakeShop, got Snapshot, faulty bool) {
+	t.Helper()
+	for _, path := range Unhappy {
+		if got.Paths[path] < 2 {
+			t.Errorf("%s: %d orders, want at least 2", path, got.Paths[path])
+		}
+	}
+	for _, outcome := range []string{"confirmed/paid", "confirmed/partially_refunded", "cancelled/customer", "cancelled/payment_declined", "cancelled/out_of_stock", "cancelled/duplicate_purchase"} {
+		if got.Outcomes[outcome] == 0 {
+			t.Errorf("no order ended as %s: %v", outcome, got.Outcomes)
+		}
+	}
+	if got.Placed != int64(len(shop.orders)) || got.Open != 0 || got.Refused != 0 || got.Repeats == 0 || got.Differing != 0 {
+		t.Errorf("of %d orders: %+v", len(shop.orders), got)
+	}
+	if (got.Retries > 0) != faulty {
+		t.Errorf("%d retries", got.Retries)
+	}
+	if got.Checkout.Count == 0 || got.Settled.Count == 0 || got.Checkout.Max < got.Checkout.P50 || got.Checkout.P50 <= 0 {
+		t.Errorf("latencies %+v %+v", got.Checkout, got.Settled)
+	}
+	for _, o := range shop.orders {
+		if !settled(o.Order, nothing) {
+			t.Errorf("order %s is %s/%s", o.Id, o.Status, o.FinancialStatus)
+		}
+	}
+}
+
+func TestTheShelvesAreKeptFull(t *testing.T) {
+	t.Parallel()
+	received := make(chan string, 100)
+	shop := newFakeShop(t, func(f *fakeShop) {
+		f.products["ARROZ-5KG"] = 3         // somebody else bought it
+		f.products["TRUFA-NEGRA-50G"] = 0   // scarce
+		f.products["ADDED-BY-SOMEBODY"] = 0 // not in the first catalogue
+	})
+	o := options(shop)
+	o.Rate = 0
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.restocker()
+	r.restocked = func(int64) { received <- "" }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.loop(ctx)
+	}()
+	<-received
+	cancel()
+	<-ended
+	o.Client = nil
+	s.opts.Client.CloseIdleConnections()
+	shop.mu.Lock()
+	defer shop.mu.Unlock()
+	if len(shop.receipts) != 1 || shop.products["ARROZ-5KG"] != 800 || shop.products["TRUFA-NEGRA-50G"] != 0 || shop.products["ADDED-BY-SOMEBODY"] != 0 {
+		t.Errorf("receipts %v", shop.receipts)
+	}
+}
+
+func TestADifferentAnswerToARepeatIsReported(t *testing.T) {
+	t.Parallel()
+	enough := make(chan struct{})
+	shop := newFakeShop(t, func(f *fakeShop) {
+		f.forgets = true
+		f.onOrder = func(n int) {
+			if n == 100 {
+				close(enough)
+			}
+		}
+	})
+	s, err := New(options(shop))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }()
+	<-enough
+	s.Stop()
+	var differing *DifferingAnswerError
+	if err := <-ended; !errors.As(err, &differing) || differing.Count == 0 {
+		t.Errorf("a shop that forgets its answers passed: %v", err)
+	}
+}
+
+func TestOrdersThatDoNotSettleAreReported(t *testing.T) {
+	t.Parallel()
+	placed := make(chan struct{}, 1)
+	shop := newFakeShop(t, func(f *fakeShop) {
+		f.stuck = true
+		f.onOrder = func(int) {
+			select {
+			case placed <- struct{}{}:
+			default:
+			}
+		}
+	})
+	o := options(shop)
+	o.Settle = 300 * time.Millisecond
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }()
+	<-placed
+	s.Stop()
+	var unsettled *UnsettledError
+	if err := <-ended; !errors.As(err, &unsettled) || unsettled.Shoppers == 0 {
+		t.Errorf("orders that never settle: %v", err)
+	}
+}
+
+func TestRunLeavesAtOnceWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	shop := newFakeShop(t, func(f *fakeShop) {
+		f.stuck = true
+		f.onOrder = func(int) { cancel() }
+	})
+	o := options(shop)
+	o.Settle = time.Hour
+	if _, err := Run(ctx, o); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARefusedTokenIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	shop := newFakeShop(t, func(f *fakeShop) { f.onOrder = func(int) { cancel() } })
+	var made atomic.Int64
+	o := options(shop)
+	o.Rate, o.Customers = 20, 1
+	o.Token = func(who string) string {
+		if made.Add(1) == 1 {
+			return "expired"
+		}
+		return "ok-" + who
+	}
+	if _, err := Run(ctx, o); err != nil || made.Load() != 2 {
+		t.Errorf("%v, %d tokens made, want 2", err, made.Load())
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	_, err := New(Options{BaseURL: "shop", Rate: -1})
+	for _, want := range []string{"BaseURL", "Rate", "Token"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
