@@ -1,3 +1,4 @@
+//nolint:revive // EventType and EventKey are documented where they are declared, in Event
 package events
 
 // Verdict is what fraud says of one authorised payment. Each gets exactly one.

@@ -1,3 +1,4 @@
+//nolint:revive // EventType and EventKey are documented where they are declared, in Event
 package events
 
 // StockReserved answers an order: every line is set aside.

@@ -1,3 +1,4 @@
+//nolint:revive // EventType and EventKey are documented where they are declared, in Event
 package events
 
 import "github.com/feira-shop/feira/shared/money"

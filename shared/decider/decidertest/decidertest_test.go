@@ -97,7 +97,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func failure(check func(t testing.TB)) string {
+func failure(check func(f *failing)) string {
 	f := &failing{}
 	done := make(chan struct{})
 	go func() {
@@ -112,22 +112,22 @@ func TestAWrongExpectationFailsReadably(t *testing.T) {
 	t.Parallel()
 	spec := New(rules).Given(added{"a", 60})
 	for name, c := range map[string]struct {
-		check func(t testing.TB)
+		check func(f *failing)
 		says  []string
 	}{
-		"other event": {func(t testing.TB) { spec.When(add{"b", 2}).Then(t, added{"b", 3}) },
+		"other event": {func(f *failing) { spec.When(add{"b", 2}).Then(f, added{"b", 3}) },
 			[]string{"given:", `added.v1 {"command":"a","n":60}`, "decidertest.add{id:b n:2}", `-` + " \t  \"n\": 3", `+` + " \t  \"n\": 2"}},
-		"nothing happened":          {func(t testing.TB) { spec.When(add{"a", 2}).Then(t, added{"a", 2}) }, []string{"- ", "added.v1"}},
-		"something happened":        {func(t testing.TB) { spec.When(add{"b", 2}).ThenNothing(t) }, []string{"+ ", "added.v1"}},
-		"refused":                   {func(t testing.TB) { spec.When(add{"b", 50}).ThenNothing(t) }, []string{"refused", "more than 100"}},
-		"not refused":               {func(t testing.TB) { spec.When(add{"b", 5}).ThenError(t, errNegative) }, []string{"accepted", "negative", "added.v1"}},
-		"refused for other reasons": {func(t testing.TB) { spec.When(add{"b", 50}).ThenError(t, errNegative) }, []string{"more than 100", "negative"}},
-		"other fields":              {func(t testing.TB) { spec.When(add{"b", 50}).ThenError(t, &limitError{99}) }, []string{"more than 100", "more than 99"}},
-		"nil expected":              {func(t testing.TB) { spec.When(add{"b", 50}).ThenError(t, nil) }, []string{"more than 100"}},
-		"refused with events": {func(t testing.TB) {
+		"nothing happened":          {func(f *failing) { spec.When(add{"a", 2}).Then(f, added{"a", 2}) }, []string{"- ", "added.v1"}},
+		"something happened":        {func(f *failing) { spec.When(add{"b", 2}).ThenNothing(f) }, []string{"+ ", "added.v1"}},
+		"refused":                   {func(f *failing) { spec.When(add{"b", 50}).ThenNothing(f) }, []string{"refused", "more than 100"}},
+		"not refused":               {func(f *failing) { spec.When(add{"b", 5}).ThenError(f, errNegative) }, []string{"accepted", "negative", "added.v1"}},
+		"refused for other reasons": {func(f *failing) { spec.When(add{"b", 50}).ThenError(f, errNegative) }, []string{"more than 100", "negative"}},
+		"other fields":              {func(f *failing) { spec.When(add{"b", 50}).ThenError(f, &limitError{99}) }, []string{"more than 100", "more than 99"}},
+		"nil expected":              {func(f *failing) { spec.When(add{"b", 50}).ThenError(f, nil) }, []string{"more than 100"}},
+		"refused with events": {func(f *failing) {
 			d := rules
 			d.Decide = func(tally, any) ([]events.Event, error) { return events.List(added{"a", 1}), errNegative }
-			New(d).When(add{}).ThenError(t, errNegative)
+			New(d).When(add{}).ThenError(f, errNegative)
 		}, []string{"with events"}},
 	} {
 		got := failure(c.check)
@@ -160,11 +160,11 @@ func TestLawsFindBrokenDeciders(t *testing.T) {
 		"repeated": {Evolve: evolve, Decide: func(_ tally, cmd any) ([]events.Event, error) {
 			return events.List(added{cmd.(add).id, 1}), nil
 		}},
-		"Evolve changed the state": {Decide: decide, Initial: tally{Seen: map[string]bool{}}, Evolve: func(s tally, e events.Event) tally {
+		"changed by Evolve": {Decide: decide, Initial: tally{Seen: map[string]bool{}}, Evolve: func(s tally, e events.Event) tally {
 			s.Seen[e.(added).Command] = true
 			return s
 		}},
-		"Decide changed the state": {Evolve: evolve, Initial: tally{Seen: map[string]bool{}}, Decide: func(s tally, cmd any) ([]events.Event, error) {
+		"changed by Decide": {Evolve: evolve, Initial: tally{Seen: map[string]bool{}}, Decide: func(s tally, cmd any) ([]events.Event, error) {
 			s.Seen[cmd.(add).id] = true
 			return nil, nil
 		}},

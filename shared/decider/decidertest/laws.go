@@ -71,7 +71,7 @@ func (w *walk[S]) decide(cmd any) ([]events.Event, error) {
 	second, refusedToo := w.decider.Decide(kept, cmd)
 	switch {
 	case encode(w.state) != before:
-		return nil, fmt.Errorf("Decide changed the state it was given:\n\t%s\n\t%s", before, encode(w.state))
+		return nil, fmt.Errorf("the state was changed by Decide:\n\t%s\n\t%s", before, encode(w.state))
 	case refused != nil && len(first) > 0:
 		return nil, fmt.Errorf("it is refused (%w) and yields events", refused)
 	case fmt.Sprint(refused) != fmt.Sprint(refusedToo):
@@ -97,11 +97,11 @@ func (w *walk[S]) evolve(e events.Event) error {
 	after := encode(next)
 	switch second := encode(w.decider.Evolve(w.state, again)); {
 	case encode(w.state) != before:
-		return fmt.Errorf("Evolve changed the state it was given:\n\t%s\n\t%s", before, encode(w.state))
+		return fmt.Errorf("the state was changed by Evolve:\n\t%s\n\t%s", before, encode(w.state))
 	case second != after:
 		return fmt.Errorf("event %s evolves to another state after it was kept as JSON:\n\t%s\n\t%s", e.EventType(), after, second)
 	case encode(next) != after:
-		return fmt.Errorf("Evolve of %s shares memory between two states", e.EventType())
+		return fmt.Errorf("two states share memory that Evolve of %s changes", e.EventType())
 	}
 	w.state, w.history = next, append(w.history, e)
 	return nil

@@ -41,34 +41,34 @@ type Decision struct {
 }
 
 // Then expects exactly these events, in this order. Events are compared as the JSON that would be published.
-func (d Decision) Then(t testing.TB, want ...events.Event) {
-	t.Helper()
+func (d Decision) Then(tb testing.TB, want ...events.Event) {
+	tb.Helper()
 	if d.err != nil {
-		t.Fatalf("%s\nthen: refused, but events were expected\n\t%v", d.story(), d.err)
+		tb.Fatalf("%s\nthen: refused, but events were expected\n\t%v", d.story(), d.err)
 	}
 	got, expected := lines(d.got), lines(want)
 	if !reflect.DeepEqual(got, expected) {
-		t.Fatalf("%s\nthen (- wanted, + got):\n%s", d.story(), diff(expected, got))
+		tb.Fatalf("%s\nthen (- wanted, + got):\n%s", d.story(), diff(expected, got))
 	}
 }
 
 // ThenNothing expects that the command is accepted and changes nothing.
-func (d Decision) ThenNothing(t testing.TB) {
-	t.Helper()
-	d.Then(t)
+func (d Decision) ThenNothing(tb testing.TB) {
+	tb.Helper()
+	d.Then(tb)
 }
 
 // ThenError expects that the command is refused. target is an error, met as [errors.Is] does or by an error of
 // its type with equal fields, or a pointer to a variable of an error type, which is set as by [errors.As].
-func (d Decision) ThenError(t testing.TB, target any) {
-	t.Helper()
+func (d Decision) ThenError(tb testing.TB, target any) {
+	tb.Helper()
 	switch {
 	case d.err == nil:
-		t.Fatalf("%s\nthen: accepted, but an error was expected (%v)\n%s", d.story(), target, strings.Join(lines(d.got), "\n"))
+		tb.Fatalf("%s\nthen: accepted, but an error was expected (%v)\n%s", d.story(), target, strings.Join(lines(d.got), "\n"))
 	case len(d.got) > 0:
-		t.Fatalf("%s\nthen: refused (%v), but with events:\n%s", d.story(), d.err, strings.Join(lines(d.got), "\n"))
+		tb.Fatalf("%s\nthen: refused (%v), but with events:\n%s", d.story(), d.err, strings.Join(lines(d.got), "\n"))
 	case !matches(d.err, target):
-		t.Fatalf("%s\nthen: refused with\n\t%T: %v\nbut this was expected:\n\t%T: %v", d.story(), d.err, d.err, target, target)
+		tb.Fatalf("%s\nthen: refused with\n\t%T: %v\nbut this was expected:\n\t%T: %v", d.story(), d.err, d.err, target, target)
 	}
 }
 
