@@ -69,8 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := d.introduce(); err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return nil
+	return d.trade(ctx)
 }
 
 func (d *demo) start(ctx context.Context) error {

@@ -37,7 +37,7 @@ func Services(cfg Config) []service.Definition {
 	}
 	return []service.Definition{
 		catalog.Service(catalog.Config{First: first}),
-		orders.Service(orders.Config{Deadline: cfg.Deadline, Hold: cfg.Hold}),
+		orders.Service(orders.Config{Deadline: cfg.Deadline, Hold: cfg.Hold, Products: len(first)}),
 		inventory.Service(inventory.Config{First: stock}),
 		payments.Service(payments.Config{ProviderURL: cfg.ProviderURL, ProviderKey: cfg.ProviderKey}),
 		fraud.Service(fraud.Config{Disorder: cfg.Deadline}),

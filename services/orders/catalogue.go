@@ -3,6 +3,7 @@ package orders
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
@@ -69,6 +70,21 @@ func products(ctx context.Context, store *eventstore.Store, skus []string) (map[
 		found[p.SKU] = p
 	}
 	return found, rows.Err()
+}
+
+// replicaFilled says whether enough products came in to take orders.
+func replicaFilled(ctx context.Context, store *eventstore.Store, want int) error {
+	if want == 0 {
+		return nil
+	}
+	var have int
+	if err := store.Pool().QueryRow(ctx, `select count(*) from products`).Scan(&have); err != nil {
+		return fmt.Errorf("count the products: %w", err)
+	}
+	if have < want {
+		return fmt.Errorf("the replica of the catalogue holds %d products, %d are expected", have, want)
+	}
+	return nil
 }
 
 // due lists the orders whose time has come, oldest first.

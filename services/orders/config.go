@@ -8,6 +8,8 @@ type Config struct {
 	Deadline time.Duration
 	// Hold is how long a held order waits for its release; default 15 minutes, demo 10 s.
 	Hold time.Duration
+	// Products is how many products the replica of the catalogue must hold before the service is ready; 0: none.
+	Products int
 }
 
 func (c Config) withDefaults() Config {

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"context"
 	"embed"
 	"io/fs"
 
@@ -25,5 +26,6 @@ func Service(cfg Config) service.Definition {
 		Operators: operators(cfg),
 		Routes:    routes(cfg),
 		Loops:     []service.Loop{timer},
+		Ready:     func(ctx context.Context, rt service.Runtime) error { return replicaFilled(ctx, rt.Store, cfg.Products) },
 	}
 }

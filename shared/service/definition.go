@@ -30,6 +30,8 @@ type Definition struct {
 	Loops []Loop
 	// Seed writes what must be there before the service opens; it is idempotent. nil: nothing.
 	Seed func(ctx context.Context, rt Runtime) error
+	// Ready says why the service cannot do its work yet, or nil; beside the checks every service has. nil: none.
+	Ready func(ctx context.Context, rt Runtime) error
 }
 
 // Loop is a background activity of a service.

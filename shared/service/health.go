@@ -9,6 +9,9 @@ func (r *Running) Checks() map[string]func(context.Context) error {
 	if r.relay != nil {
 		checks["relay"] = func(context.Context) error { return r.relay.Health() }
 	}
+	if ready := r.Definition.Ready; ready != nil {
+		checks["data"] = func(ctx context.Context) error { return ready(ctx, r.Runtime) }
+	}
 	for i, o := range r.operators {
 		checks["operator "+r.Definition.Operators[i].Name] = func(context.Context) error { return o.Health() }
 	}
