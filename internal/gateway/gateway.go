@@ -65,12 +65,12 @@ func New(o Options) (http.Handler, error) {
 	r := chi.NewRouter()
 	r.Use(web.Identify)
 	for pattern, methods := range routes {
+		// Any other method: a service that has the path says which it allows. (Handle first: it sets all methods.)
+		if services := slices.Sorted(maps.Values(methods)); len(services) > 0 {
+			r.Handle(pattern, backend(o.Services[services[0]], services[0], fail))
+		}
 		for method, service := range methods {
 			r.Method(method, pattern, backend(o.Services[service], service, fail))
-		}
-		// Any other method: a service that has the path says which it allows.
-		if first := slices.Min(slices.Collect(maps.Values(methods))); first != "" {
-			r.Handle(pattern, backend(o.Services[first], first, fail))
 		}
 	}
 	described := docs.Handler(o.Source)

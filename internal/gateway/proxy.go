@@ -47,6 +47,7 @@ func Proxy(address string, log *slog.Logger) (http.Handler, error) {
 			if errors.Is(err, context.Canceled) {
 				err = fmt.Errorf("client left: %w", err)
 			}
+			w.Header().Set("X-Request-Id", web.RequestID(r.Context()))
 			fail(w, r, web.NewError(web.Unavailable, "service_unreachable", "The service cannot be reached; repeat the same request.").Because(err))
 		},
 	}

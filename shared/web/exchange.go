@@ -83,3 +83,15 @@ func prefersEvents(r *http.Request) bool {
 	}
 	return false
 }
+
+// Identify names requests before they reach a router made by [New], which takes the name over: for a gateway in
+// front of several routers, in this process or others.
+func Identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{id: requestID(r), traceparent: traceparent(r)}
+		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+		r.Header.Set("X-Request-Id", x.id)
+		w.Header().Set("X-Request-Id", x.id)
+		next.ServeHTTP(w, r)
+	})
+}

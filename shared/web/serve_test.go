@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// started serves h on loopback and returns its address, and a stop that waits for the end.
+// serve serves h on loopback and returns its address, and a stop that waits for the end.
 func serve(t *testing.T, h http.Handler) (url string, stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -141,6 +141,29 @@ func TestEventStreamEndsWithItsClient(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// The server bounds requests and answers; a stream must outlive both bounds.
+func TestEventStreamOutlivesTheServersDeadlines(t *testing.T) {
+	t.Parallel()
+	const bound, beat = 50 * time.Millisecond, 10 * time.Millisecond
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = serveEvents(r.Context(), w, beat, func(ctx context.Context, _ *EventStream) error {
+			<-ctx.Done()
+			return nil
+		})
+	}))
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = bound, bound
+	srv.Start()
+	defer srv.Close()
+	resp := get(t, srv.URL)
+	lines, begin := bufio.NewScanner(resp.Body), time.Now()
+	for time.Since(begin) < 5*bound {
+		if !lines.Scan() {
+			t.Fatalf("the stream ended after %v: %v", time.Since(begin), lines.Err())
+		}
+	}
+	_ = resp.Body.Close()
 }
 
 func TestErrorsOfAFeedAreReported(t *testing.T) {
