@@ -16,53 +16,39 @@ import (
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
-// TestLockOrder mixes operators' transactions, which lock many streams and rows of their own, with the group
-// commit, over few streams of which some are new: no deadlocks, and every state is that of its events.
+// TestLockOrder mixes operators' transactions, which lock many streams and rows of their own, transactions that
+// append without loading first, and the group commit, over few streams of which some are always new: no deadlocks,
+// and every state is that of its events.
 func TestLockOrder(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t, eventstore.Migrations())
 	exec(t, db.Pool, "create table own (n int primary key, count int not null); insert into own select n, 0 from generate_series(1, 20) n")
 	pool := open(t, db.DSN, 12)
-	s := start(t, pool)
+	w := &lockWorld{s: start(t, pool)}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	name := func(r *rand.Rand, age int) string { return fmt.Sprintf("counter-%02d", r.IntN(12+age)) }
 
-	const operators, commands, each = 5, 6, 60
-	var conflicts atomic.Int64
+	const each, workers = 60, 4
 	var working sync.WaitGroup
-	for o := range operators {
-		working.Go(func() {
-			r := rand.New(rand.NewPCG(seed, uint64(o)))
-			for age := range each {
-				if err := operatorBatch(t, s, r, func() string { return name(r, age) }); err != nil {
-					t.Errorf("operator: %v", err)
+	for i := range workers {
+		for kind, once := range []func(*testing.T, *rand.Rand) error{w.operator, w.blind, w.command} {
+			working.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(10*i+kind)))
+				for done := 0; done < each; {
+					err := once(t, r)
+					var conflict *eventstore.ConflictError
+					switch {
+					case err == nil:
+						done++
+					case kind > 0 && errors.As(err, &conflict): // an operator has the locks, so it meets none
+						w.conflicts.Add(1)
+					default:
+						t.Errorf("worker of kind %d: %v", kind, err)
+						return
+					}
 				}
-			}
-		})
-	}
-	for c := range commands {
-		working.Go(func() {
-			r := rand.New(rand.NewPCG(seed, uint64(100+c)))
-			for age := 0; age < each; {
-				loaded, err := s.Load(t.Context(), name(r, age))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, err = s.Append(t.Context(), counted(t, loaded.Name, loaded.Version))
-				var conflict *eventstore.ConflictError
-				switch {
-				case err == nil:
-					age++
-				case errors.As(err, &conflict):
-					conflicts.Add(1)
-				default:
-					t.Errorf("command: %v", err)
-					return
-				}
-			}
-		})
+			})
+		}
 	}
 	working.Wait()
 	if wrong := one[int](t, db.Pool, `select count(*) from streams s left join lateral
@@ -70,24 +56,33 @@ func TestLockOrder(t *testing.T) {
  where s.version <> e.n or e.n > 0 and (e.v <> e.n or (s.state ->> 'n')::int <> e.n)`); wrong != 0 {
 		t.Errorf("%d streams do not agree with their events", wrong)
 	}
-	if n := one[int](t, db.Pool, "select sum(count) from own"); n != operators*each {
-		t.Errorf("%d changes of own rows, want %d", n, operators*each)
+	if n := one[int](t, db.Pool, "select sum(count) from own"); n != workers*each {
+		t.Errorf("%d changes of own rows, want %d", n, workers*each)
 	}
-	t.Logf("%d conflicts", conflicts.Load())
+	t.Logf("%d conflicts", w.conflicts.Load())
 }
 
-// operatorBatch locks some streams, then a row of its own, then appends. Every error is one: the order of locks
-// leaves no room for a deadlock, and the locks none for a conflict.
-func operatorBatch(t *testing.T, s *eventstore.Store, r *rand.Rand, name func() string) error {
+type lockWorld struct {
+	s              *eventstore.Store
+	ops, conflicts atomic.Int64
+}
+
+// stream is one of a few, which move on.
+func (w *lockWorld) stream(r *rand.Rand) string {
+	return fmt.Sprintf("counter-%05d", w.ops.Add(1)/6+int64(r.IntN(10)))
+}
+
+// operator locks streams, then a row of its own, then appends.
+func (w *lockWorld) operator(t *testing.T, r *rand.Rand) error {
 	t.Helper()
-	tx, err := s.Begin(t.Context())
+	tx, err := w.s.Begin(t.Context())
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
 	var names []string
 	for range 6 {
-		names = append(names, name())
+		names = append(names, w.stream(r))
 	}
 	loaded, err := tx.Load(t.Context(), names)
 	if err != nil {
@@ -100,6 +95,38 @@ func operatorBatch(t *testing.T, s *eventstore.Store, r *rand.Rand, name func() 
 		}
 	}
 	return tx.Commit(t.Context(), "es_commit")
+}
+
+// blind appends to streams that it read without a lock.
+func (w *lockWorld) blind(t *testing.T, r *rand.Rand) error {
+	t.Helper()
+	tx, err := w.s.Begin(t.Context())
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	names := map[string]bool{}
+	for range 4 {
+		names[w.stream(r)] = true
+	}
+	for stream := range names { // in any order: the locks are sorted in SQL
+		loaded, err := w.s.Load(t.Context(), stream)
+		if err != nil {
+			return err
+		}
+		tx.Append(counted(t, stream, loaded.Version))
+	}
+	return tx.Commit(t.Context(), "es_commit")
+}
+
+func (w *lockWorld) command(t *testing.T, r *rand.Rand) error {
+	t.Helper()
+	loaded, err := w.s.Load(t.Context(), w.stream(r))
+	if err != nil {
+		return err
+	}
+	_, err = w.s.Append(t.Context(), counted(t, loaded.Name, loaded.Version))
+	return err
 }
 
 func TestCommitChecksEveryResult(t *testing.T) {
