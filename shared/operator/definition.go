@@ -51,6 +51,12 @@ type Handler interface {
 	Apply(ctx context.Context, tx *eventstore.Tx, batch []Record) error
 }
 
+// Sized is a handler that saves state of its own with the checkpoint and tells how much.
+type Sized interface {
+	// CheckpointBytes is the size of what the last Apply saved.
+	CheckpointBytes() int
+}
+
 // Claim is a partition that this process owns for now.
 type Claim struct {
 	Topic     string

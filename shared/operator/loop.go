@@ -70,9 +70,13 @@ func (l *loop) round(ctx context.Context) bool {
 	b.blocks()
 	if g != nil {
 		// What came before the hole is committed; that also proves that the partition is still ours to judge.
-		if l.process(ctx, b) && !g.claim.dead() {
-			l.fail(g.error(l.op.def.Name))
+		if !l.process(ctx, b) {
+			return false
 		}
+		if g.claim.dead() {
+			return true
+		}
+		l.fail(g.error(l.op.def.Name))
 		return false
 	}
 	if b.idle() {

@@ -46,7 +46,7 @@ func newMetrics(o *Operator) *metrics {
 		restarts:   counter("restarts_total", "Reconnections to consumer groups and resumptions after a stop."),
 		batch:      histogram("batch_events", "Events applied per transaction.", prometheus.ExponentialBuckets(1, 2, 11)),
 		duration:   histogram("checkpoint_seconds", "Duration of a transaction, from begin to commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
-		bytes:      histogram("checkpoint_bytes", "Bytes of the events applied per transaction.", prometheus.ExponentialBuckets(256, 4, 10)),
+		bytes:      histogram("checkpoint_bytes", "Bytes of state saved per transaction by handlers that tell, else of the events applied.", prometheus.ExponentialBuckets(256, 4, 10)),
 		paused:     gauge("paused", "1 while the operator is paused."),
 		stopped:    gauge("stopped", "1 while the operator is stopped by a named error."),
 	}
@@ -113,6 +113,9 @@ func (m *metrics) wrote(b batch, took time.Duration) {
 				bytes += len(s.raw.value)
 			}
 		}
+	}
+	if sized, ok := m.op.handler.(Sized); ok {
+		bytes = sized.CheckpointBytes()
 	}
 	if events > 0 {
 		m.batch.Observe(float64(events))

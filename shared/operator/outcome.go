@@ -55,6 +55,7 @@ type row struct {
 	Topic     string
 	Partition int32
 	Next      int64
+	Source    int64
 	Epoch     int64
 	Barred    bool
 }
@@ -68,7 +69,11 @@ func (l *loop) look(ctx context.Context, b batch, bar bool) (outcome, error) {
 	if bar {
 		sql = barSQL
 	}
-	found, err := l.op.store.Pool().Query(ctx, sql, args[0], args[1], args[2], args[3], args[4])
+	sources := make([]int64, len(b))
+	for i, p := range b {
+		sources[i] = p.claim.saved.source
+	}
+	found, err := l.op.store.Pool().Query(ctx, sql, args[0], args[1], args[2], args[3], args[4], sources)
 	if err != nil {
 		return outcomeUnknown, err
 	}
@@ -96,8 +101,8 @@ func (l *loop) judge(b batch, now map[place]row) (outcome, error) {
 		case r.Epoch != p.claim.epoch:
 			l.fenced(p.claim, r)
 			result = outcomeFenced
-		case r.Next == p.claim.saved.next:
-		case r.Next >= p.to.next:
+		case r.Next == p.claim.saved.next && r.Source == p.claim.saved.source:
+		case r.Next >= p.to.next && r.Source >= p.to.source:
 			return outcomeCommitted, nil
 		default:
 			l.fenced(p.claim, r)

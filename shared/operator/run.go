@@ -55,6 +55,9 @@ func (r *run) setID(topic, id string) {
 func (r *run) suspend(topic string, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.suspended[topic] && !yes {
+		defer r.kick()
+	}
 	r.suspended[topic] = yes
 }
 

@@ -16,11 +16,13 @@ import (
 // cutter stands between a pool and Postgres and cuts connections around a commit.
 type cutter struct {
 	net.Listener
-	target string
-	armed  atomic.Int64 // commits still to be cut
-	answer bool         // cut before the answer, the commit having happened; else before the server sees it
-	cuts   atomic.Int64
-	conns  sync.WaitGroup
+	target  string
+	armed   atomic.Int64 // commits still to be cut
+	answer  bool         // cut before the answer, the commit having happened; else before the server sees it
+	cuts    atomic.Int64
+	down    atomic.Bool // nothing passes
+	refused atomic.Int64
+	conns   sync.WaitGroup
 }
 
 func newCutter(t *testing.T, dsn string, answer bool) (*cutter, string) {
@@ -45,6 +47,11 @@ func (c *cutter) serve() {
 		if err != nil {
 			return
 		}
+		if c.down.Load() {
+			c.refused.Add(1)
+			_ = client.Close()
+			continue
+		}
 		server, err := net.Dial("tcp", c.target)
 		if err != nil {
 			_ = client.Close()
@@ -62,7 +69,7 @@ func (c *cutter) forward(client, server net.Conn, cutting *atomic.Bool) {
 	buf := make([]byte, 1<<20)
 	for {
 		n, err := client.Read(buf)
-		if err != nil {
+		if err != nil || c.down.Load() {
 			return
 		}
 		// Statements are prepared, so only arguments show: keys are sent with what commits, and nowhere else.

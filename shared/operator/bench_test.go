@@ -1,0 +1,180 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+)
+
+const (
+	stored       = 100_000 // records on the topic
+	singles      = 4_000   // of them with one record per transaction: it is slow
+	shelves      = 300
+	wantPerSec   = 10_000
+	wantCPURatio = 10
+)
+
+// shelf is the state of the benchmark's aggregate.
+type shelf struct {
+	Taken int `json:"taken"`
+}
+
+// reserving is the effect of inventory: the stream of a shelf is loaded, each record adds an event to it, and
+// the state is written.
+type reserving struct{ prefix string }
+
+func (r reserving) Apply(ctx context.Context, tx *eventstore.Tx, b []Record) error {
+	names := make([]string, 0, len(b))
+	appends := map[string]*eventstore.Append{}
+	states := map[string]*shelf{}
+	for _, rec := range b {
+		name := r.prefix + rec.Key
+		if appends[name] == nil {
+			appends[name] = &eventstore.Append{Stream: name, Shape: 1}
+			names = append(names, name)
+		}
+	}
+	streams, err := tx.Load(ctx, names)
+	if err != nil {
+		return err
+	}
+	for name, s := range streams {
+		states[name] = &shelf{}
+		appends[name].Expected = s.Version
+		if s.Version > 0 {
+			if err := json.Unmarshal(s.State, states[name]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, rec := range b {
+		name := r.prefix + rec.Key
+		states[name].Taken++
+		m := events.Meta{ID: uuid.NewString(), Time: rec.Time, Correlation: rec.Correlation, Causation: rec.ID}
+		e, err := eventstore.Encode(m, happened{Key: rec.Key, N: states[name].Taken})
+		if err != nil {
+			return err
+		}
+		appends[name].Events = append(appends[name].Events, e)
+	}
+	for _, name := range names {
+		if appends[name].State, err = json.Marshal(states[name]); err != nil {
+			return err
+		}
+		tx.Append(*appends[name])
+	}
+	return nil
+}
+
+// BenchmarkOperator measures an operator on stored events: effects per second in batches, and the CPU of this
+// process (broker included) and of Postgres per effect, in batches against one by one.
+func BenchmarkOperator(b *testing.B) {
+	w := newWorld(b, facts)
+	w.fill()
+	for round := range b.N {
+		perSec, batched := w.measure(b, fmt.Sprintf("tests.batched%d", round), 0, stored)
+		singly, single := w.measure(b, fmt.Sprintf("tests.single%d", round), 1, singles)
+		b.ReportMetric(perSec, "effects/s")
+		b.ReportMetric(singly, "effects/s-at-1")
+		b.ReportMetric(batched, "cpu-µs/effect")
+		b.ReportMetric(single, "cpu-µs/effect-at-1")
+		b.ReportMetric(single/batched, "cpu-ratio")
+		if perSec < wantPerSec || single/batched < wantCPURatio {
+			b.Errorf("%.0f effects/s and a CPU ratio of %.1f; wanted %d and %d", perSec, single/batched, wantPerSec, wantCPURatio)
+		}
+	}
+}
+
+// fill fills the topic.
+func (w *world) fill() {
+	for from := 0; from < stored; from += 5000 {
+		records := make([]*kgo.Record, 5000)
+		for i := range records {
+			key := (from + i*7) % shelves
+			records[i] = w.fact(facts, int32(key)%facts.Partitions, "shelf-"+strconv.Itoa(key))
+		}
+		w.publish(records...)
+	}
+}
+
+// measure runs an operator until n effects are committed; it gives effects per second and CPU-µs per effect.
+func (w *world) measure(b *testing.B, name string, maxBatch, n int) (perSecond, cpu float64) {
+	def := w.definition(reserving{prefix: name + "-"}, facts)
+	def.Name, def.MaxBatch = name, maxBatch
+	o := w.operator(def, "m1")
+	o.timing = defaultTiming
+	before, begun := w.cpu(b), time.Now()
+	stop := w.start(o)
+	done := 0.0
+	w.await("effects", func() bool {
+		time.Sleep(20 * time.Millisecond) // looking costs CPU
+		done = value(b, o.metrics.processed)
+		return done >= float64(n)
+	})
+	took, used := time.Since(begun), w.cpu(b)-before
+	stop()
+	if got := w.count("select coalesce(sum(version), 0) from streams where stream like $1", name+"-%"); got < n {
+		b.Fatalf("%d events, want at least %d", got, n)
+	}
+	return done / took.Seconds(), float64(used.Microseconds()) / done
+}
+
+// cpu is what this process and the database server have used so far.
+func (w *world) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		b.Fatal(err)
+	}
+	total := time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	postmaster := stat(b, w.count("select pg_backend_pid()"))[1]
+	pids, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, dir := range pids {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		f := stat(b, pid)
+		switch {
+		case f == nil:
+		case strconv.Itoa(pid) == postmaster:
+			total += jiffies(f[11:15]...) // with its children that ended
+		case f[1] == postmaster:
+			total += jiffies(f[11:13]...)
+		}
+	}
+	return total
+}
+
+// stat gives the fields of /proc/<pid>/stat after the name; nil when the process is gone.
+func stat(b *testing.B, pid int) []string {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil
+	}
+	s := string(text)
+	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+}
+
+func jiffies(fields ...string) time.Duration {
+	total := 0
+	for _, f := range fields {
+		n, _ := strconv.Atoi(f)
+		total += n
+	}
+	return time.Duration(total) * 10 * time.Millisecond
+}
