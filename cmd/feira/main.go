@@ -3,45 +3,34 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
-
-	"github.com/feira-shop/feira/internal/demo"
 )
 
 type cli struct {
-	Demo demoCmd `cmd:"" help:"Run the whole shop on embedded Kafka and Postgres, with simulated shoppers."`
-}
+	EnvFile string `placeholder:"FILE" help:"File of NAME=value lines to take variables from, such as the demo's feira.env; also FEIRA_ENV_FILE."`
 
-type demoCmd struct {
-	Listen      string        `default:"127.0.0.1:8080" help:"Address of the shop."`
-	KafkaListen string        `default:"127.0.0.1:9092" help:"Address of the embedded Kafka."`
-	Data        string        `type:"path" help:"Folder that is kept between runs; without it, a temporary one."`
-	Shoppers    float64       `default:"2" help:"New orders per second."`
-	For         time.Duration `help:"Then stop, let every order settle, summarise and verify."`
-	Deadline    time.Duration `default:"30s" help:"From placed to confirmed."`
-	Without     []string      `help:"Services to leave to other processes (feira run)."`
-	Seed        int64         `default:"1" help:"Of the shoppers' choices."`
-}
-
-// Run runs the demo.
-func (c *demoCmd) Run(ctx context.Context) error {
-	return demo.Run(ctx, demo.Options{
-		Listen: c.Listen, KafkaListen: c.KafkaListen, Data: c.Data, Shoppers: c.Shoppers, For: c.For, Deadline: c.Deadline,
-		Without: c.Without, Seed: c.Seed, Out: os.Stdout, Terminal: term.IsTerminal(int(os.Stdout.Fd())),
-	})
+	Demo    demoCmd    `cmd:"" help:"Run the whole shop on embedded Kafka and Postgres, with simulated shoppers."`
+	Run     runCmd     `cmd:"" help:"Run services, the gateway or the provider simulator against given addresses."`
+	Migrate migrateCmd `cmd:"" help:"Bring databases and topics up to date."`
+	Verify  verifyCmd  `cmd:"" help:"Recompute every table from the event stores and print what differs."`
+	Load    loadCmd    `cmd:"" help:"Put load on a shop and measure latencies."`
+	Token   tokenCmd   `cmd:"" help:"Sign a token for the API."`
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := loadEnv(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "feira: error:", err)
+		os.Exit(1) //nolint:gocritic // nothing was started yet
+	}
 	var c cli
 	k := kong.Parse(&c, kong.Name("feira"), kong.Description("An event-sourced shop to run, break and copy from."),
-		kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
 	k.FatalIfErrorf(k.Run())
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/feira-shop/feira/api"
+	"github.com/feira-shop/feira/internal/gateway"
 	"github.com/feira-shop/feira/internal/live"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/telemetry"
@@ -17,19 +19,23 @@ import (
 // mount builds the one public address: the API, its page, the live page, health and metrics.
 func (d *demo) mount(metrics *telemetry.Metrics) error {
 	feed := live.New()
-	mux := http.NewServeMux()
-	hs := d.host.Handlers()
-	for prefix, name := range map[string]string{"/v1/orders": "orders", "/v1/products": "catalog", "/v1/stock": "inventory", "/v1/customers": "loyalty"} {
-		mux.Handle(prefix, hs[name])
-		mux.Handle(prefix+"/", hs[name])
+	spec, err := api.Spec()
+	if err != nil {
+		return err
 	}
+	mux := http.NewServeMux()
 	health := d.health.Handler(metrics.Handler())
 	for _, p := range []string{"/livez", "/readyz", "/metrics"} {
 		mux.Handle(p, health)
 	}
 	mux.HandleFunc("GET /{$}", feed.Page)
 	mux.HandleFunc("GET /live", feed.Events)
-	d.handler = mux
+	d.handler, err = gateway.New(gateway.Options{
+		Spec: spec, Source: api.Source(), Services: d.host.Handlers(), Page: mux, Log: d.log,
+	})
+	if err != nil {
+		return err
+	}
 	d.background(func(ctx context.Context) {
 		if err := feed.Run(ctx, d.infra.kafka.Config("feira-live"), events.Topics(), d.log); err != nil {
 			d.log.Error("the live page stopped", "error", err)

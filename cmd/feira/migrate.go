@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/pg"
+	"github.com/feira-shop/feira/sim/provider"
+)
+
+type migrateCmd struct {
+	connect `embed:""`
+
+	Services    []string `arg:"" optional:"" help:"Services whose databases to migrate, or provider; none: all services."`
+	Replication int16    `env:"FEIRA_KAFKA_REPLICATION" default:"0" help:"Copies of each partition of topics that are made; 0: the broker's default."`
+	Topics      bool     `default:"true" negatable:"" help:"Also make and check the topics."`
+}
+
+// Run migrates.
+func (c *migrateCmd) Run(ctx context.Context) error {
+	if len(c.Services) == 0 {
+		c.Services = []string{"all"}
+	}
+	for _, name := range c.Services {
+		if name == "provider" {
+			if err := c.provider(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		picked, err := shop.Select(shop.Services(shop.Config{}), name)
+		if err != nil {
+			return err
+		}
+		for _, d := range picked {
+			dsn, err := c.dsn(d.Name)
+			if err != nil {
+				return err
+			}
+			if err := d.Migrate(ctx, dsn); err != nil {
+				return fmt.Errorf("migrate %s: %w", d.Name, err)
+			}
+			fmt.Println("migrated", d.Name)
+		}
+	}
+	if !c.Topics {
+		return nil
+	}
+	if err := kafka.EnsureTopics(ctx, c.kafka("feira-migrate"), events.Topics(), kafka.EnsureOptions{Replication: c.Replication}); err != nil {
+		return err
+	}
+	fmt.Println("checked", len(events.Topics()), "topics")
+	return nil
+}
+
+func (c *migrateCmd) provider(ctx context.Context) error {
+	dsn, err := c.dsn("provider")
+	if err != nil {
+		return err
+	}
+	if err := pg.Migrate(ctx, dsn, provider.Migrations()); err != nil {
+		return fmt.Errorf("migrate the provider: %w", err)
+	}
+	fmt.Println("migrated provider")
+	return nil
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feira-shop/feira/internal/host"
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/service"
+	"github.com/feira-shop/feira/shared/telemetry"
+	"github.com/feira-shop/feira/shared/web"
+)
+
+type runCmd struct {
+	connect `embed:""`
+
+	Parts []string `arg:"" help:"Services by name, gateway, provider, or all: every service and the gateway."`
+
+	Listen     string            `env:"FEIRA_LISTEN" default:"127.0.0.1:8081" help:"Address of this process: its API, /livez, /readyz and /metrics."`
+	Member     string            `env:"FEIRA_MEMBER" help:"Stable name of this process among its replicas; default: the host's name."`
+	JWKS       string            `name:"jwks" env:"FEIRA_JWKS" placeholder:"FILE|URL" help:"Key set that tokens are verified by."`
+	Deadline   time.Duration     `env:"FEIRA_DEADLINE" default:"5m" help:"How long an order may take from placed to confirmed."`
+	Hold       time.Duration     `env:"FEIRA_HOLD" default:"15m" help:"How long a suspected duplicate waits for its release."`
+	MaxConns   int32             `env:"FEIRA_MAX_CONNS" default:"8" help:"Connections of each service to its database."`
+	Rate       int               `env:"FEIRA_RATE" default:"0" help:"Requests a customer may make per minute; 0: no limit."`
+	Upstreams  map[string]string `env:"FEIRA_UPSTREAMS" placeholder:"SERVICE=ADDRESS" help:"For the gateway: where services are that do not run in this process."`
+	Migrate    bool              `env:"FEIRA_MIGRATE" help:"Bring the databases of the given services up to date first."`
+	ProvideURL string            `name:"provider-url" env:"FEIRA_PROVIDER_URL" placeholder:"URL" help:"For payments: where the payment provider is."`
+	ProvideKey string            `name:"provider-key" env:"FEIRA_PROVIDER_KEY" placeholder:"SECRET" help:"What payments and the provider know each other by."`
+	Delay      time.Duration     `env:"FEIRA_PROVIDER_DELAY" default:"6s" help:"For provider: how late a late answer is."`
+	LogFormat  string            `env:"FEIRA_LOG_FORMAT" default:"auto" enum:"auto,json,text" help:"auto is text on a terminal, else json."`
+	LogLevel   string            `env:"FEIRA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"The least that is logged."`
+}
+
+// Run runs the parts until it is told to stop. Then it takes no new requests, lets those in flight finish, and stops
+// the services.
+func (c *runCmd) Run(ctx context.Context) error {
+	level, err := telemetry.ParseLevel(c.LogLevel)
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLogger(os.Stderr, level, telemetry.Format(c.LogFormat))
+	if err != nil {
+		return err
+	}
+	services, err := c.services()
+	if err != nil {
+		return err
+	}
+	metrics, health := telemetry.NewMetrics(), web.NewHealth(log)
+	parts := http.NewServeMux()
+	if c.has("provider") {
+		stop, err := c.provider(ctx, log, metrics, parts)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	h, err := c.host(ctx, services, log, metrics)
+	if err != nil {
+		return err
+	}
+	h.AddChecks(health)
+	defer func() {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		h.Stop(limit)
+	}()
+	handler, err := c.handler(h, log, health.Handler(metrics.Handler()), parts)
+	if err != nil {
+		return err
+	}
+	log.Info("running", "parts", c.Parts, "listen", c.Listen, "member", c.Member)
+	context.AfterFunc(ctx, health.Drain)
+	return web.Serve(ctx, c.Listen, handler, log)
+}
+
+func (c *runCmd) has(part string) bool { return slices.Contains(c.Parts, part) }
+
+// services picks the definitions and checks what they need.
+func (c *runCmd) services() ([]service.Definition, error) {
+	var names []string
+	for _, p := range c.Parts {
+		if p != "gateway" && p != "provider" {
+			names = append(names, p)
+		}
+	}
+	if c.Member == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("no --member, and no host name to take instead: %w", err)
+		}
+		c.Member = host
+	}
+	all := shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, ProviderURL: c.ProvideURL, ProviderKey: c.ProvideKey})
+	picked, err := shop.Select(all, names...)
+	if err != nil {
+		return nil, err
+	}
+	needs := func(name string) bool {
+		return slices.ContainsFunc(picked, func(d service.Definition) bool { return d.Name == name })
+	}
+	if needs("payments") && (c.ProvideURL == "" || c.ProvideKey == "") {
+		return nil, errors.New("payments needs --provider-url and --provider-key (FEIRA_PROVIDER_URL, FEIRA_PROVIDER_KEY)")
+	}
+	if c.JWKS == "" && slices.ContainsFunc(picked, func(d service.Definition) bool { return d.Routes != nil }) {
+		return nil, errors.New("without a key set nobody's token can be verified: set --jwks (FEIRA_JWKS); feira token makes a development key")
+	}
+	return picked, nil
+}
+
+func (c *runCmd) host(ctx context.Context, services []service.Definition, log *slog.Logger, metrics *telemetry.Metrics) (*host.Host, error) {
+	var verifier *auth.Verifier
+	if c.JWKS != "" {
+		var err error
+		if verifier, err = auth.NewVerifier(ctx, c.JWKS, auth.Options{Log: log}); err != nil {
+			return nil, err
+		}
+	}
+	if c.Migrate {
+		var g errgroup.Group
+		for _, d := range services {
+			g.Go(func() error {
+				dsn, err := c.dsn(d.Name)
+				if err != nil {
+					return err
+				}
+				return d.Migrate(ctx, dsn)
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+	}
+	return host.Start(ctx, host.Config{
+		Services: services, DSN: c.dsn, Kafka: c.kafka("feira-" + c.Member), Member: c.Member, MaxConns: c.MaxConns,
+		Auth: verifier, Rate: web.RateLimit{Requests: c.Rate, Window: time.Minute}, Log: log, Metrics: metrics,
+	})
+}
