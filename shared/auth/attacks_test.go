@@ -71,7 +71,9 @@ func TestAttacksAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	es := func(change jwt.MapClaims) string { return forge(t, jwt.SigningMethodES256, k.private, kid, claims(change)) }
+	es := func(change jwt.MapClaims) string {
+		return forge(t, jwt.SigningMethodES256, k.private, kid, claims(change))
+	}
 
 	for name, token := range map[string]string{
 		"alg none":               forge(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, kid, claims(nil)),

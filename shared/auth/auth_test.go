@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newPair(t testing.TB) (*Key, *Verifier) {
-	t.Helper()
+func newPair(tb testing.TB) (*Key, *Verifier) {
+	tb.Helper()
 	k, err := NewKey()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	v, err := StaticVerifier(k.JWKS(), Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k, v
 }

@@ -70,16 +70,20 @@ func NewVerifier(ctx context.Context, source string, o Options) (*Verifier, erro
 	if err != nil {
 		return nil, fmt.Errorf("auth: read key set: %w", err)
 	}
-	return StaticVerifier(raw, o)
+	return staticVerifier(ctx, raw, o)
 }
 
 // StaticVerifier takes a key set that does not change, for example [Key.JWKS].
 func StaticVerifier(jwks json.RawMessage, o Options) (*Verifier, error) {
+	return staticVerifier(context.Background(), jwks, o)
+}
+
+func staticVerifier(ctx context.Context, jwks json.RawMessage, o Options) (*Verifier, error) {
 	k, err := keyfunc.NewJWKSetJSON(jwks)
 	if err != nil {
 		return nil, fmt.Errorf("auth: parse key set: %w", err)
 	}
-	set, err := k.VerificationKeySet(context.Background())
+	set, err := k.VerificationKeySet(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("auth: read keys of the set: %w", err)
 	}

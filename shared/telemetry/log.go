@@ -67,7 +67,7 @@ func machine(w io.Writer, level slog.Leveler) *slog.Logger {
 
 func text(w io.Writer, level slog.Leveler, tty bool) *slog.Logger {
 	_, plain := os.LookupEnv("NO_COLOR")
-	return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: plain || !tty}))
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: plain || !tty}))
 }
 
 func isTerminal(w io.Writer) bool {

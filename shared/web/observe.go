@@ -82,21 +82,23 @@ func (l *layers) observed(r *http.Request, x *exchange, w middleware.WrapRespons
 func (l *layers) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			p := recover()
-			if p == nil {
-				return
+			if p := recover(); p != nil {
+				l.panicked(w, r, p)
 			}
-			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(p) // the documented way to break off an answer
-			}
-			l.Log.ErrorContext(r.Context(), "panic in a handler", "request_id", RequestID(r.Context()), "panic", p, "stack", string(debug.Stack()))
-			if started(w) {
-				panic(http.ErrAbortHandler)
-			}
-			fail(l.Log, w, r, &Error{Kind: Internal, Cause: fmt.Errorf("panic: %v", p)})
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (l *layers) panicked(w http.ResponseWriter, r *http.Request, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p) // the documented way to break off an answer
+	}
+	l.Log.ErrorContext(r.Context(), "panic in a handler", "request_id", RequestID(r.Context()), "panic", p, "stack", string(debug.Stack()))
+	if started(w) {
+		panic(http.ErrAbortHandler)
+	}
+	fail(l.Log, w, r, &Error{Kind: Internal, Cause: fmt.Errorf("panic: %v", p)})
 }
 
 // known answers what the description does not have.

@@ -103,8 +103,8 @@ func TestPanicAfterTheFirstByteBreaksOff(t *testing.T) {
 		panic("late")
 	}), nil)
 	defer func() {
-		if p := recover(); p != http.ErrAbortHandler {
-			t.Errorf("recovered %v", p)
+		if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("recovered %v", err)
 		}
 		if !strings.Contains(b.log.String(), `"msg":"request"`) {
 			t.Error("the request is not in the access log")

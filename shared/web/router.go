@@ -55,10 +55,10 @@ func (o *Options) validate() error {
 	o.Log = orDiscard(o.Log)
 	var errs []error
 	if o.Spec == nil {
-		errs = append(errs, errors.New("Spec is missing"))
+		errs = append(errs, errors.New("without a Spec nothing can be validated"))
 	}
 	if o.Rate.Requests > 0 && o.Rate.Window <= 0 {
-		errs = append(errs, errors.New("Rate.Window must be positive"))
+		errs = append(errs, errors.New("a Rate needs a positive Window"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("web: options of %s: %w", o.Name, err)

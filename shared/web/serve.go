@@ -73,7 +73,9 @@ func ServeListener(ctx context.Context, l net.Listener, h http.Handler, log *slo
 		log.Warn("requests were cut off after the drain", "after", drainTimeout)
 		err = srv.Close()
 	}
-	<-ended
+	if served := <-ended; err == nil && !errors.Is(served, http.ErrServerClosed) {
+		err = served
+	}
 	if err != nil {
 		return fmt.Errorf("web: shut down: %w", err)
 	}

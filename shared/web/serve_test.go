@@ -53,7 +53,9 @@ func TestServeFinishesWhatIsInFlight(t *testing.T) {
 		_, _ = w.Write([]byte("done"))
 	}))
 	go func() { <-arrived; stop() }()
-	body, err := io.ReadAll(get(t, url).Body)
+	resp := get(t, url)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
 	if err != nil || string(body) != "done" {
 		t.Errorf("%s, %v", body, err)
 	}

@@ -24,7 +24,6 @@ const order = "/v1/orders/6b1f6c3e-58a5-5c07-9d1c-3a8f0f6f2f10"
 
 // bed is a router over the shop's description, with a handler of the test's own behind it.
 type bed struct {
-	t       testing.TB
 	handler http.Handler
 	key     *auth.Key
 	log     *bytes.Buffer
@@ -32,34 +31,34 @@ type bed struct {
 	tokens  map[auth.Role]string
 }
 
-func newBed(t testing.TB, h http.Handler, change func(*Options)) *bed {
-	t.Helper()
+func newBed(tb testing.TB, h http.Handler, change func(*Options)) *bed {
+	tb.Helper()
 	key, err := auth.NewKey()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	verifier, err := auth.StaticVerifier(key.JWKS(), auth.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	spec, err := api.Spec()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	b := &bed{t: t, key: key, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), tokens: map[auth.Role]string{}}
+	b := &bed{key: key, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), tokens: map[auth.Role]string{}}
 	o := Options{Name: "test", Spec: spec, Auth: verifier, Log: slog.New(slog.NewJSONHandler(b.log, nil)), Metrics: b.metrics}
 	if change != nil {
 		change(&o)
 	}
 	r, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.Mount("/", h)
 	b.handler = r
 	for _, role := range []auth.Role{auth.Customer, auth.Operator} {
 		if b.tokens[role], err = key.Sign("ana", []auth.Role{role}, time.Hour); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return b
