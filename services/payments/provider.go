@@ -16,6 +16,9 @@ import (
 // maxAnswerBytes bounds what is read of an answer.
 const maxAnswerBytes = 64 << 10
 
+// codeKeyReused says that a key came with another request before: an error of ours, and no word about money.
+const codeKeyReused = "idempotency_key_reused"
+
 // Provider is a client of the payment provider. Every request carries an idempotency key, so it can be repeated
 // until there is an answer; a repeat gets the first answer.
 type Provider struct {
@@ -106,7 +109,7 @@ func (p *Provider) Authorize(ctx context.Context, j AuthorizeJob) (cmd any, err 
 		return Declined{Code: a.DeclineCode, Card: a.Card.card()}, nil
 	case status == http.StatusConflict && code == CodeVoided:
 		return Blocked{}, nil
-	case status == http.StatusPaymentRequired, status == http.StatusUnprocessableEntity:
+	case status == http.StatusUnprocessableEntity && code != codeKeyReused:
 		return Declined{Code: code}, nil // a token that it does not know, for example
 	}
 	return nil, &ProviderError{Request: "an authorisation", Status: status, Code: code}
@@ -162,7 +165,7 @@ func (p *Provider) Refund(ctx context.Context, j RefundJob) (cmd any, err error)
 		return nil, err
 	case status == http.StatusCreated && a.Status == "refunded":
 		return Refunded{Key: j.Key}, nil
-	case status == http.StatusPaymentRequired, status == http.StatusConflict, status == http.StatusUnprocessableEntity:
+	case status == http.StatusPaymentRequired, status == http.StatusConflict:
 		return RefundRefused{Key: j.Key, Code: code}, nil
 	}
 	return nil, &ProviderError{Request: "a refund", Status: status, Code: code}

@@ -17,7 +17,7 @@ const (
 	breakerConsecutive = 10  // failures in a row open it
 	breakerMinimum     = 30  // calls in a window, before the ratio counts
 	breakerRatio       = 0.7 // of failed calls in the window opens it
-	breakerOpen        = 2 * time.Second
+	breakerOpen        = time.Second
 	breakerProbes      = 3 // good calls that close it again
 )
 
