@@ -3,6 +3,11 @@
 // Position order is commit order: every transaction that inserts events takes one advisory lock, the store lock,
 // just before and keeps it until its commit. A reader of "position > cursor" therefore misses nothing.
 //
+// [Store.Append] is the group commit: requests of concurrent callers share a transaction, one conflict does not hurt
+// the others, a row that somebody else holds sends its request to a side lane, and an outcome that got lost with its
+// connection is learned by writing the same events again. [Store.Begin] and [Store.Within] are transactions that also
+// write rows of the service; operators and commands over several streams use them.
+//
 // # The order of locks
 //
 // Everybody who appends locks in this order, or deadlocks with those who do:

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
@@ -55,6 +57,39 @@ func TestUnknownOutcomes(t *testing.T) {
 		proxy.cuts[0].Load(), proxy.cuts[1].Load(), proxy.cuts[2].Load(), proxy.cuts[3].Load())
 	if proxy.total() < 15 {
 		t.Errorf("only %d cuts", proxy.total())
+	}
+}
+
+// TestTerminatedBackends has the server end the store's sessions, as when it shuts down: the same holds.
+func TestTerminatedBackends(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t, eventstore.Migrations())
+	pool, err := pg.Open(t.Context(), db.DSN, pg.PoolOptions{Name: "terminated", MaxConns: 3})
+	must(t, err)
+	defer pool.Close()
+	s := eventstore.New(pool, eventstore.Options{Service: "counter"})
+	defer run(t, s)()
+	const callers, each = 4, 100
+	var written atomic.Int64
+	var working sync.WaitGroup
+	for c := range callers {
+		working.Go(func() {
+			for v := range int64(each) {
+				if _, err := s.Append(t.Context(), counted(t, fmt.Sprintf("counter-%d", c), v)); err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+				written.Add(1)
+			}
+		})
+	}
+	for kill := int64(1); kill <= 8; kill++ {
+		until(t, "more is written", func() bool { return t.Failed() || written.Load() >= kill*callers*each/10 })
+		exec(t, db.Pool, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'terminated' and datname = current_database()")
+	}
+	working.Wait()
+	if n := one[int](t, db.Pool, "select count(*) from events"); n != callers*each {
+		t.Errorf("%d events, want %d", n, callers*each)
 	}
 }
 

@@ -34,13 +34,14 @@ create type es_appends as (
 -- es_create inserts missing streams at version 0, sorted. Where a row exists it is not touched: "on conflict"
 -- alone would wait for whoever is changing that row.
 -- +goose StatementBegin
-create function es_create(names text[]) returns void language sql as $$
+create function es_create(names text[]) returns void language plpgsql as $$ -- which, unlike sql, keeps its plan
+begin
   insert into streams (stream, version, shape, state)
   select n, 0, 0, 'null' from unnest(names) n
   where not exists (select from streams s where s.stream = n)
   order by n
-  on conflict (stream) do nothing
-$$;
+  on conflict (stream) do nothing;
+end $$;
 -- +goose StatementEnd
 
 -- es_load creates, locks and reads streams: the beginning of an operator's transaction.
