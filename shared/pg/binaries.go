@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // minimumMajor is the oldest Postgres that Feira runs on.
@@ -25,10 +25,10 @@ type installation struct {
 var versionOutput = regexp.MustCompile(`\(PostgreSQL\) (\d+[.\w]*)`)
 
 // choose finds the binaries to use, and fetches them when there are none.
-func choose(ctx context.Context, opts Options) (installation, error) {
-	in, mustFetch, err := pick(installed(ctx, opts), dataMajors(opts.Dir), opts.Dir)
+func choose(ctx context.Context, opts Options, acc account) (installation, error) {
+	in, mustFetch, err := pick(installed(ctx, opts, acc), dataMajors(opts.Dir), opts.Dir)
 	if mustFetch {
-		return fetch(ctx, opts)
+		return fetch(ctx, opts, acc)
 	}
 	return in, err
 }
@@ -56,15 +56,15 @@ func pick(have []installation, data []int, dir string) (in installation, mustFet
 }
 
 // installed lists what is on this machine and new enough: the newest first, and last what was fetched.
-func installed(ctx context.Context, opts Options) []installation {
+func installed(ctx context.Context, opts Options, acc account) []installation {
 	var list []installation
 	for _, bin := range candidates(ctx) {
-		if in, err := inspect(ctx, bin); err == nil && in.major >= minimumMajor {
+		if in, err := inspect(ctx, bin, acc); err == nil && in.major >= minimumMajor {
 			list = append(list, in)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b installation) int { return b.major - a.major })
-	if in, err := inspect(ctx, filepath.Join(fetchedDir(opts), "bin")); err == nil {
+	if in, err := inspect(ctx, filepath.Join(fetchedDir(opts), "bin"), acc); err == nil {
 		list = append(list, in)
 	}
 	return list
@@ -92,18 +92,22 @@ func candidates(ctx context.Context) []string {
 	return bins
 }
 
-// inspect asks a folder's postgres for its version. A folder without initdb (a client package) does not count.
-func inspect(ctx context.Context, bin string) (installation, error) {
+// inspect asks a folder's postgres for its version, as the account that will run it: it may not be allowed to. A
+// folder without initdb (a client package) does not count.
+func inspect(ctx context.Context, bin string, acc account) (installation, error) {
 	if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
 		return installation{}, err
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output() //nolint:gosec // a fixed name in a known folder
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version") //nolint:gosec // a fixed name in a known folder
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: acc.credential}
+	cmd.Dir = "/"
+	out, err := cmd.Output()
 	if err != nil {
 		return installation{}, err
 	}
 	match := versionOutput.FindStringSubmatch(string(out))
 	if match == nil {
-		return installation{}, errors.New("its version cannot be read: " + string(out))
+		return installation{}, fmt.Errorf("%s/postgres says %q, which is no version", bin, out)
 	}
 	return installation{bin: bin, version: match[1], major: majorVersion(match[1])}, nil
 }

@@ -69,23 +69,23 @@ func fetchedDir(opts Options) string {
 }
 
 // fetch downloads the pinned binaries into the cache, once for all processes of the machine.
-func fetch(ctx context.Context, opts Options) (installation, error) {
+func fetch(ctx context.Context, opts Options, acc account) (installation, error) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	pinned, ok := artifacts[platform]
 	if !ok {
 		return installation{}, &NoBinariesError{Reason: "none is installed, and there is none to fetch for " + platform}
 	}
-	return fetchArtifact(ctx, opts, pinned)
+	return fetchArtifact(ctx, opts, acc, pinned)
 }
 
-func fetchArtifact(ctx context.Context, opts Options, a artifact) (installation, error) {
+func fetchArtifact(ctx context.Context, opts Options, acc account, a artifact) (installation, error) {
 	dir := fetchedDir(opts)
 	unlock, err := lockCache(ctx, filepath.Dir(dir))
 	if err != nil {
 		return installation{}, &NoBinariesError{Reason: "none is installed, and the cache cannot be used", Err: err}
 	}
 	defer unlock()
-	if in, err := inspect(ctx, filepath.Join(dir, "bin")); err == nil {
+	if in, err := inspect(ctx, filepath.Join(dir, "bin"), acc); err == nil {
 		return in, nil // another process was faster
 	}
 	base := os.Getenv(MavenURLVariable)
@@ -103,7 +103,7 @@ func fetchArtifact(ctx context.Context, opts Options, a artifact) (installation,
 	if err := unpackInto(dir, jar); err != nil {
 		return installation{}, &NoBinariesError{Reason: "none is installed, and what was fetched cannot be unpacked", Err: err}
 	}
-	in, err := inspect(ctx, filepath.Join(dir, "bin"))
+	in, err := inspect(ctx, filepath.Join(dir, "bin"), acc)
 	if err != nil {
 		return installation{}, &NoBinariesError{Reason: "none is installed, and the fetched one does not run here", Err: err}
 	}

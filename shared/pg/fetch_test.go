@@ -59,7 +59,7 @@ func TestBinariesAreFetchedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			in, err := fetchArtifact(t.Context(), opts, a)
+			in, err := fetchArtifact(t.Context(), opts, current(), a)
 			if err != nil {
 				t.Error(err)
 			}
@@ -82,7 +82,7 @@ func TestBinariesAreFetchedOnce(t *testing.T) {
 		t.Errorf("the link leads to %q, %v", text, err)
 	}
 	// What was fetched is found again.
-	have := installed(t.Context(), opts)
+	have := installed(t.Context(), opts, current())
 	if last := have[len(have)-1]; last.bin != filepath.Join(fetchedDir(opts), "bin") {
 		t.Errorf("found %+v last", last)
 	}
@@ -91,7 +91,7 @@ func TestBinariesAreFetchedOnce(t *testing.T) {
 func TestAFetchIsShown(t *testing.T) {
 	a, _ := repository(t, "installation.txz")
 	var shown bytes.Buffer
-	if _, err := fetchArtifact(t.Context(), Options{Cache: t.TempDir(), Progress: &shown}, a); err != nil {
+	if _, err := fetchArtifact(t.Context(), Options{Cache: t.TempDir(), Progress: &shown}, current(), a); err != nil {
 		t.Fatal(err)
 	}
 	if text := shown.String(); !strings.HasPrefix(text, "Fetching Postgres 18.4.0") || strings.Count(text, "\n") != 1 {
@@ -119,7 +119,7 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 				t.Setenv(MavenURLVariable, c.base)
 			}
 			cache := t.TempDir()
-			_, err := fetchArtifact(t.Context(), Options{Cache: cache}, c.artifact)
+			_, err := fetchArtifact(t.Context(), Options{Cache: cache}, current(), c.artifact)
 			if err == nil {
 				t.Fatal("it was taken")
 			}
@@ -132,6 +132,28 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 				t.Errorf("left in the cache: %v", left)
 			}
 		})
+	}
+}
+
+// Root may be able to run what the account that it hands Postgres to is not.
+func TestBinariesThatTheAccountCannotRunDoNotCount(t *testing.T) {
+	t.Parallel()
+	bin, acc := t.TempDir(), current()
+	mode := os.FileMode(0o644)
+	if os.Geteuid() == 0 {
+		var err error
+		if acc, err = handOver(bin); err != nil {
+			t.Fatal(err)
+		}
+		mode = 0o700
+	}
+	for _, name := range []string{"postgres", "initdb"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho '(PostgreSQL) 18.4'\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if in, err := inspect(t.Context(), bin, acc); err == nil {
+		t.Errorf("taken: %+v", in)
 	}
 }
 

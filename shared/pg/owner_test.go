@@ -164,52 +164,6 @@ func TestABackendLeftBehindKeepsTheDirectoryClosed(t *testing.T) {
 	start(t, Options{Dir: s.opts.Dir})
 }
 
-// After a crash the number in the pid file may belong to any other process of the same user.
-func TestAStalePidFileIsRemoved(t *testing.T) {
-	t.Parallel()
-	s := startShop(t)
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	stranger := exec.Command("sleep", "600")
-	stranger.Dir = "/"
-	stranger.SysProcAttr = &syscall.SysProcAttr{Credential: s.account.credential}
-	if err := stranger.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
-	stale := filepath.Join(s.data, "postmaster.pid")
-	text := strconv.Itoa(stranger.Process.Pid) + "\n" + s.data + "\n1\n5432\n\n127.0.0.1\n\nready   \n"
-	if err := os.WriteFile(stale, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.account.give(stale); err != nil {
-		t.Fatal(err)
-	}
-	start(t, Options{Dir: s.opts.Dir})
-}
-
-func TestAServerStartedByHandIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	s := startShop(t)
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	byHand := exec.Command(filepath.Join(s.install.bin, "postgres"), s.arguments()...)
-	byHand.Dir = "/"
-	byHand.SysProcAttr = &syscall.SysProcAttr{Credential: s.account.credential}
-	if err := byHand.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = byHand.Process.Signal(syscall.SIGINT); _ = byHand.Wait() }()
-	await(t, "the start by hand", func() bool { return len(pidFile(s.data)) >= 8 })
-	_, err := Start(t.Context(), Options{Dir: s.opts.Dir, NoSync: true})
-	var busy *InUseError
-	if !errors.As(err, &busy) || busy.PID != byHand.Process.Pid {
-		t.Errorf("expected an InUseError of %d, got %v", byHand.Process.Pid, err)
-	}
-}
-
 // The first boot works for root, as every test here when root runs them, and for an ordinary user.
 func TestAnOrdinaryUserMayStartAServer(t *testing.T) {
 	t.Parallel()

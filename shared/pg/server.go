@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -50,6 +51,7 @@ type Server struct {
 	locks   *locks
 	proc    *process
 	janitor *janitor
+	stop    func() error // once
 }
 
 // Start runs a server on opts.Dir and returns when it accepts connections; ctx bounds the start only. A first
@@ -69,6 +71,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: opts}
+	s.stop = sync.OnceValue(s.end)
 	if err := s.start(ctx); err != nil {
 		if s.locks != nil && opts.Temporary {
 			err = errors.Join(err, os.RemoveAll(opts.Dir))
@@ -89,7 +92,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.locks, err = acquire(ctx, s.opts.Dir); err != nil {
 		return err
 	}
-	if s.install, err = choose(ctx, s.opts); err != nil {
+	if s.install, err = choose(ctx, s.opts, s.account); err != nil {
 		return err
 	}
 	s.data = filepath.Join(s.opts.Dir, strconv.Itoa(s.install.major))
@@ -172,8 +175,10 @@ func (s *Server) address(role, database string) string {
 	return u.String()
 }
 
-// Stop ends the server, open sessions included, and gives the directory back.
-func (s *Server) Stop() error {
+// Stop ends the server, open sessions included, and gives the directory back. It may be called again.
+func (s *Server) Stop() error { return s.stop() }
+
+func (s *Server) end() error {
 	err := s.proc.stop()
 	if s.opts.Temporary {
 		err = errors.Join(err, os.RemoveAll(s.opts.Dir))

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -134,38 +133,6 @@ func TestABusyPortIsNamed(t *testing.T) {
 	}
 	_ = ln.Close()
 	start(t, Options{Dir: dir, Port: port}) // the refused start gave the directory back
-}
-
-// The kernel ends the server with the thread that started it; that thread must not be the caller's.
-func TestTheServerOutlivesTheThreadThatAskedForIt(t *testing.T) {
-	t.Parallel()
-	dir, started := openDir(t), make(chan *Server)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		s, err := Start(t.Context(), Options{Dir: dir, NoSync: true})
-		if err != nil {
-			t.Error(err)
-		}
-		started <- s
-	}()
-	s := <-started
-	if s == nil {
-		return
-	}
-	defer func() { _ = s.Stop() }()
-	for range 20 { // each takes a thread with it
-		var end sync.WaitGroup
-		end.Go(func() { runtime.LockOSThread() })
-		end.Wait()
-		if n := count(t, s.AdminDSN(), "select 1"); n != 1 {
-			t.Fatal("no answer")
-		}
-	}
-	select {
-	case <-s.Done():
-		t.Error("the server ended with a thread")
-	default:
-	}
 }
 
 func TestADirectoryThatCannotBeUsedIsNamed(t *testing.T) {
