@@ -8,6 +8,7 @@ import (
 	"github.com/feira-shop/feira/services/loyalty"
 	"github.com/feira-shop/feira/services/orders"
 	"github.com/feira-shop/feira/services/payments"
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 )
 
@@ -17,7 +18,6 @@ const provider = "provider"
 // pass reads everything once.
 func (e *examiner) pass(ctx context.Context) (Report, error) {
 	b := newBooks()
-	kinds := folders()
 	for _, s := range []struct {
 		name string
 		each func(*books, events.Recorded)
@@ -29,7 +29,7 @@ func (e *examiner) pass(ctx context.Context) (Report, error) {
 			continue
 		}
 		e.progress("reading " + s.name)
-		if err := e.readStore(ctx, b, s.name, kinds[s.name], func(r events.Recorded) { s.each(b, r) }); err != nil {
+		if err := e.readStore(ctx, b, s.name, e.kinds(s.name), func(r events.Recorded) { s.each(b, r) }); err != nil {
 			return Report{}, err
 		}
 	}
@@ -50,6 +50,15 @@ func (e *examiner) pass(ctx context.Context) (Report, error) {
 		}
 	}
 	return report, nil
+}
+
+func (e *examiner) kinds(service string) []decider.Kind {
+	for _, d := range e.cfg.Services {
+		if d.Name == service {
+			return d.Streams
+		}
+	}
+	return nil
 }
 
 func readCatalog(b *books, r events.Recorded) {

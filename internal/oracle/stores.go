@@ -7,54 +7,44 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/feira-shop/feira/services/inventory"
-	"github.com/feira-shop/feira/services/loyalty"
-	"github.com/feira-shop/feira/services/orders"
-	"github.com/feira-shop/feira/services/payments"
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 )
 
-// folder folds the streams of one kind anew.
-type folder struct {
-	prefix string
-	take   func(stream string, e events.Event)
-	state  func(stream string) any
-	shape  int
+// streams are those of one store, folded anew.
+type streams struct {
+	kinds    []decider.Kind
+	folds    map[string]decider.Fold
+	versions map[string]int64
 }
 
-func fold[S any](prefix string, shape int, evolve func(S, events.Event) S) folder {
-	states := map[string]S{}
-	return folder{
-		prefix: prefix, shape: shape,
-		take:  func(stream string, e events.Event) { states[stream] = evolve(states[stream], e) },
-		state: func(stream string) any { return states[stream] },
+func (s *streams) take(r events.Recorded) {
+	s.versions[r.Subject]++
+	f := s.folds[r.Subject]
+	if f == nil {
+		k := s.kind(r.Subject)
+		if k == nil {
+			return
+		}
+		f = k.Fold()
+		s.folds[r.Subject] = f
 	}
+	f.Take(r.Event)
 }
 
-// folders are the kinds of streams of each service.
-func folders() map[string][]folder {
-	last := func(_ events.ProductChanged, e events.Event) events.ProductChanged {
-		p, _ := e.(events.ProductChanged)
-		return p
+func (s *streams) kind(stream string) *decider.Kind {
+	for i := range s.kinds {
+		if strings.HasPrefix(stream, s.kinds[i].Prefix) {
+			return &s.kinds[i]
+		}
 	}
-	delivery := func(_ inventory.Delivery, e events.Event) inventory.Delivery {
-		r, _ := e.(events.StockReceived)
-		return inventory.Delivery{Receipt: r.Receipt, SKU: r.SKU, Quantity: r.Quantity}
-	}
-	return map[string][]folder{
-		"orders":    {fold("order-", orders.Rules.Shape, orders.Evolve)},
-		"payments":  {fold("payment-", 1, payments.Evolve)},
-		"inventory": {fold("reservation-", 1, inventory.Evolve), fold("receipt-", 1, delivery)},
-		"loyalty":   {fold("loyalty-", loyalty.Rules.Shape, loyalty.Evolve)},
-		"catalog":   {fold("product-", 1, last)},
-		"fraud":     {fold("verdict-", 0, func(s struct{}, _ events.Event) struct{} { return s })},
-	}
+	return nil
 }
 
 // readStore reads one store in position order, hands every event on, and checks each stream's kept state.
-func (e *examiner) readStore(ctx context.Context, b *books, name string, kinds []folder, each func(events.Recorded)) error {
-	versions := map[string]int64{}
+func (e *examiner) readStore(ctx context.Context, b *books, name string, kinds []decider.Kind, each func(events.Recorded)) error {
+	s := &streams{kinds: kinds, folds: map[string]decider.Fold{}, versions: map[string]int64{}}
 	var last int64
 	err := e.stores[name].Each(ctx, 0, func(r events.Recorded) error {
 		b.events++
@@ -62,52 +52,40 @@ func (e *examiner) readStore(ctx context.Context, b *books, name string, kinds [
 			b.fault("%s: position %d comes after %d", name, r.Sequence, last)
 		}
 		last = r.Sequence
-		versions[r.Subject]++
 		if r.Event == nil {
 			b.fault("%s: the event at position %d has the unknown type %s", name, r.Sequence, r.Type)
-			return nil
 		}
-		if f := kindOf(kinds, r.Subject); f != nil {
-			f.take(r.Subject, r.Event)
+		s.take(r)
+		if r.Event != nil {
+			each(r)
 		}
-		each(r)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", name, err)
 	}
-	return e.checkStates(ctx, b, name, kinds, versions)
+	return e.checkStates(ctx, b, name, s)
 }
 
-func kindOf(kinds []folder, stream string) *folder {
-	for i := range kinds {
-		if strings.HasPrefix(stream, kinds[i].prefix) {
-			return &kinds[i]
-		}
-	}
-	return nil
-}
-
-func (e *examiner) checkStates(ctx context.Context, b *books, name string, kinds []folder, versions map[string]int64) error {
-	left := len(versions)
-	err := e.stores[name].EachStream(ctx, func(s eventstore.Stream) error {
-		f := kindOf(kinds, s.Name)
-		switch {
-		case f == nil:
-			b.fault("%s: stream %s is of no known kind", name, s.Name)
-			return nil
-		case s.Version != versions[s.Name]:
-			b.fault("%s: stream %s is at version %d and has %d events", name, s.Name, s.Version, versions[s.Name])
-		case s.Shape == f.shape:
-			want, err := json.Marshal(f.state(s.Name))
-			if err != nil {
-				return fmt.Errorf("encode the state of %s: %w", s.Name, err)
-			}
-			if !sameJSON(want, s.State) {
-				b.fault("%s: the state of %s is %s, its events give %s", name, s.Name, s.State, want)
-			}
-		}
+func (e *examiner) checkStates(ctx context.Context, b *books, name string, s *streams) error {
+	left := len(s.versions)
+	err := e.stores[name].EachStream(ctx, func(kept eventstore.Stream) error {
 		left--
+		k, f := s.kind(kept.Name), s.folds[kept.Name]
+		switch {
+		case k == nil || f == nil:
+			b.fault("%s: stream %s is of no known kind, or has no events", name, kept.Name)
+		case kept.Version != s.versions[kept.Name]:
+			b.fault("%s: stream %s is at version %d and has %d events", name, kept.Name, kept.Version, s.versions[kept.Name])
+		case kept.Shape == k.Shape: // one of another shape is not used by anybody
+			want, err := f.State()
+			if err != nil {
+				return err
+			}
+			if !sameJSON(want, kept.State) {
+				b.fault("%s: the state of %s is %s, its events give %s", name, kept.Name, kept.State, want)
+			}
+		}
 		return nil
 	})
 	if err != nil {

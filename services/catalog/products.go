@@ -73,6 +73,17 @@ func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, 
 	return get(ctx, store, p.SKU)
 }
 
+// shape is the version of a product's JSON: the event as it is.
+const shape = 1
+
+// latest folds a product's events: the last one is the product.
+func latest(p events.ProductChanged, event events.Event) events.ProductChanged {
+	if e, ok := event.(events.ProductChanged); ok {
+		return e
+	}
+	return p
+}
+
 // Stream is the stream of a product's changes.
 func Stream(sku string) string { return "product-" + sku }
 
@@ -91,7 +102,7 @@ func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p event
 		return err
 	}
 	tx.Append(eventstore.Append{
-		Stream: s.Name, Expected: s.Version, Shape: 1, State: encoded.Data, Events: []eventstore.Event{encoded},
+		Stream: s.Name, Expected: s.Version, Shape: shape, State: encoded.Data, Events: []eventstore.Event{encoded},
 	})
 	return nil
 }

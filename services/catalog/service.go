@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/service"
 )
@@ -28,6 +29,7 @@ func Service(cfg Config) service.Definition {
 	return service.Definition{
 		Name:      "catalog",
 		Publishes: events.Catalog,
+		Streams:   []decider.Kind{decider.KindOf(Stream(""), shape, events.ProductChanged{}, latest)},
 		Schema:    schema,
 		Routes:    routes,
 		Seed: func(ctx context.Context, rt service.Runtime) error {

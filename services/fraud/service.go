@@ -3,6 +3,7 @@ package fraud
 import (
 	"time"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/service"
@@ -24,6 +25,7 @@ func Service(cfg Config) service.Definition {
 	return service.Definition{
 		Name:      "fraud",
 		Publishes: events.Fraud,
+		Streams:   []decider.Kind{stream.Kind(Stream(""))},
 		Operators: []operator.Definition{duplicates(cfg.Disorder)},
 	}
 }

@@ -68,6 +68,14 @@ func receive(ctx context.Context, store *eventstore.Store, actor string, deliver
 
 func receiptStream(d Delivery) string { return "receipt-" + d.Receipt }
 
+// received folds a receipt's only event.
+func received(d Delivery, event events.Event) Delivery {
+	if e, ok := event.(events.StockReceived); ok {
+		d = Delivery{Receipt: e.Receipt, SKU: e.SKU, Quantity: e.Quantity}
+	}
+	return d
+}
+
 // take appends one delivery unless its receipt is known.
 func take(tx *eventstore.Tx, s eventstore.Stream, actor string, d Delivery) (bool, error) {
 	if s.Version > 0 {

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"io/fs"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/service"
@@ -29,6 +30,10 @@ func Service(cfg Config) service.Definition {
 		Name:      "inventory",
 		Publishes: events.Inventory,
 		Private:   []events.Event{ReservationClosed{}},
+		Streams: []decider.Kind{
+			decider.KindOf(Stream(""), shape, Reservation{}, Evolve),
+			decider.KindOf(receiptStream(Delivery{}), shape, Delivery{}, received),
+		},
 		Schema:    schema,
 		Operators: []operator.Definition{reserveOperator},
 		Routes:    routes,

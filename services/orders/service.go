@@ -5,6 +5,7 @@ import (
 	"embed"
 	"io/fs"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/service"
 )
@@ -22,6 +23,7 @@ func Service(cfg Config) service.Definition {
 	return service.Definition{
 		Name:      "orders",
 		Publishes: events.Orders,
+		Streams:   []decider.Kind{Rules.Kind(Stream(""))},
 		Schema:    schema,
 		Operators: operators(cfg),
 		Routes:    routes(cfg),

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/service"
 )
@@ -46,6 +47,7 @@ func Service(cfg Config) service.Definition {
 		Name:      "payments",
 		Publishes: events.Payments,
 		Private:   private(),
+		Streams:   []decider.Kind{aggregate().Kind(StreamOf(""))},
 		Operators: operators(),
 		Jobs:      work(NewProvider(cfg.ProviderURL, cfg.ProviderKey, timeout), timeout),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/jobs"
@@ -21,6 +22,7 @@ type Definition struct {
 	Name      string
 	Publishes events.Topic   // zero: publishes nothing
 	Private   []events.Event // prototypes of events the service keeps to itself
+	Streams   []decider.Kind // what its streams' states are computed from
 	Schema    fs.FS          // goose migrations (*.sql) of the service's own tables; nil: none
 	Operators []operator.Definition
 	Jobs      []jobs.Definition

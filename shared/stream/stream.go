@@ -3,6 +3,7 @@ package stream
 import (
 	"time"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/operator"
@@ -47,6 +48,11 @@ type Rule[S any] struct {
 	Trim func(state S, watermark time.Time) S
 	// Stream names the stream that an emitted event starts. It must be new: one event, one stream.
 	Stream func(e events.Event) string
+}
+
+// Kind declares the streams that emitted events start: each holds one event and no state.
+func Kind(prefix string) decider.Kind {
+	return decider.KindOf(prefix, 0, struct{}{}, func(s struct{}, _ events.Event) struct{} { return s })
 }
 
 // Process makes an operator of a source and a rule. name is stable: state is kept under it, and an operator

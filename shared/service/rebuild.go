@@ -1,0 +1,104 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/feira-shop/feira/shared/decider"
+	"github.com/feira-shop/feira/shared/eventstore"
+)
+
+// rebuildBatch is how many streams are locked at a time: writers of others go on meanwhile.
+const rebuildBatch = 100
+
+// Rebuilt says what a rebuild found.
+type Rebuilt struct {
+	Streams int // examined
+	Changed int // whose kept state was not what their events give, or of another shape
+}
+
+// Rebuild computes the kept state of every stream anew from its events and writes what differs, a hundred streams in a
+// transaction, beside a running service. dry only counts. progress is called after each batch.
+func (d Definition) Rebuild(ctx context.Context, store *eventstore.Store, dry bool, progress func(Rebuilt)) (Rebuilt, error) {
+	var done Rebuilt
+	var batch []string
+	flush := func() error {
+		changed, err := d.rebuild(ctx, store, batch, dry)
+		done.Streams += len(batch)
+		done.Changed += changed
+		batch = batch[:0]
+		progress(done)
+		return err
+	}
+	err := store.EachStream(ctx, func(s eventstore.Stream) error {
+		if batch = append(batch, s.Name); len(batch) < rebuildBatch {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil && len(batch) > 0 {
+		err = flush()
+	}
+	if err != nil {
+		return done, fmt.Errorf("rebuild %s: %w", d.Name, err)
+	}
+	return done, nil
+}
+
+func (d Definition) rebuild(ctx context.Context, store *eventstore.Store, names []string, dry bool) (changed int, err error) {
+	err = store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
+		changed = 0
+		kept, err := tx.Load(ctx, names)
+		if err != nil {
+			return err
+		}
+		for _, s := range kept {
+			state, kind, err := d.fold(ctx, tx, s)
+			if err != nil {
+				return err
+			}
+			if s.Shape == kind.Shape && bytes.Equal(state, s.State) {
+				continue
+			}
+			changed++
+			if dry {
+				continue
+			}
+			err = tx.Exec(ctx, `update streams set shape = $2, state = $3 where stream = $1`, s.Name, kind.Shape, state)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return changed, err
+}
+
+// UnknownStreamError says that a stream is of no kind that the service declares.
+type UnknownStreamError struct{ Service, Stream string }
+
+func (e *UnknownStreamError) Error() string {
+	return fmt.Sprintf("stream %s is of no kind that %s declares: add it to the service's Streams", e.Stream, e.Service)
+}
+
+func (d Definition) fold(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream) (json.RawMessage, decider.Kind, error) {
+	for _, kind := range d.Streams {
+		if !strings.HasPrefix(s.Name, kind.Prefix) {
+			continue
+		}
+		history, err := tx.History(ctx, s.Name)
+		if err != nil {
+			return nil, kind, err
+		}
+		f := kind.Fold()
+		for _, r := range history {
+			f.Take(r.Event)
+		}
+		state, err := f.State()
+		return state, kind, err
+	}
+	return nil, decider.Kind{}, &UnknownStreamError{d.Name, s.Name}
+}
