@@ -61,13 +61,13 @@ func newCheckouts(o CheckoutOptions) (*checkouts, error) {
 	var wrong []error
 	base, err := url.Parse(o.BaseURL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		wrong = append(wrong, fmt.Errorf("BaseURL %q must be the shop's http or https address", o.BaseURL))
+		wrong = append(wrong, fmt.Errorf("option BaseURL %q must be the shop's http or https address", o.BaseURL))
 	}
 	if o.Token == nil {
-		wrong = append(wrong, errors.New("Token is missing: nobody could order"))
+		wrong = append(wrong, errors.New("option Token is missing: nobody could order"))
 	}
 	if o.Wait < 0 || o.Wait > 10*time.Second || o.Wait%time.Second != 0 {
-		wrong = append(wrong, fmt.Errorf("Wait %s must be whole seconds, at most 10s", o.Wait))
+		wrong = append(wrong, fmt.Errorf("option Wait %s must be whole seconds, at most 10s", o.Wait))
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, fmt.Errorf("load: %w", err)

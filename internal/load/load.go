@@ -42,22 +42,22 @@ type Options struct {
 func (o *Options) validate() error {
 	var wrong []error
 	if o.Do == nil {
-		wrong = append(wrong, errors.New("Do is missing: there is nothing to send"))
+		wrong = append(wrong, errors.New("option Do is missing: there is nothing to send"))
 	}
 	if (o.Rate != 0) == (o.Clients != 0) {
 		wrong = append(wrong, errors.New("set either Rate (open loop) or Clients (closed loop)"))
 	}
 	if o.Rate < 0 || o.Rate > MaxRate {
-		wrong = append(wrong, fmt.Errorf("Rate %g must be over 0 and at most %d per second", o.Rate, MaxRate))
+		wrong = append(wrong, fmt.Errorf("option Rate %g must be over 0 and at most %d per second", o.Rate, MaxRate))
 	}
 	if o.Clients < 0 || o.Clients > MaxClients {
-		wrong = append(wrong, fmt.Errorf("Clients %d must be 1 to %d", o.Clients, MaxClients))
+		wrong = append(wrong, fmt.Errorf("option Clients %d must be 1 to %d", o.Clients, MaxClients))
 	}
 	if o.Duration <= 0 || o.Duration > MaxDuration {
-		wrong = append(wrong, fmt.Errorf("Duration %s must be over 0 and at most %s", o.Duration, MaxDuration))
+		wrong = append(wrong, fmt.Errorf("option Duration %s must be over 0 and at most %s", o.Duration, MaxDuration))
 	}
 	if o.InFlight < 0 || o.InFlight > MaxClients {
-		wrong = append(wrong, fmt.Errorf("InFlight %d must be 1 to %d", o.InFlight, MaxClients))
+		wrong = append(wrong, fmt.Errorf("option InFlight %d must be 1 to %d", o.InFlight, MaxClients))
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return fmt.Errorf("load: %w", err)

@@ -207,7 +207,7 @@ func readVoidByKey(w http.ResponseWriter, r *http.Request, key string) (command,
 	if p == nil && body.AuthorizationKey == key {
 		p = invalid("authorization_key", "same_key", "A void needs an Idempotency-Key of its own.")
 	}
-	return voidByKey{AuthorizationKey: body.AuthorizationKey}, p, nil
+	return voidByKey(body), p, nil
 }
 
 // lookUp tells what was answered under a key: the same body, always with 200; the status it was sent with is in

@@ -47,19 +47,19 @@ type Options struct {
 func (o *Options) validate() error {
 	var wrong []error
 	if u, err := url.Parse(o.BaseURL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		wrong = append(wrong, fmt.Errorf("BaseURL %q must be the shop's http or https address", o.BaseURL))
+		wrong = append(wrong, fmt.Errorf("option BaseURL %q must be the shop's http or https address", o.BaseURL))
 	}
 	if o.Rate < 0 || o.Rate > maxRate {
-		wrong = append(wrong, fmt.Errorf("Rate %g must be 0 to %d checkouts per second", o.Rate, maxRate))
+		wrong = append(wrong, fmt.Errorf("option Rate %g must be 0 to %d checkouts per second", o.Rate, maxRate))
 	}
 	if o.Token == nil {
-		wrong = append(wrong, errors.New("Token is missing: nobody could order"))
+		wrong = append(wrong, errors.New("option Token is missing: nobody could order"))
 	}
 	if o.Products == nil {
 		o.Products = seed.Products()
 	}
 	if !slices.ContainsFunc(o.Products, func(p seed.Product) bool { return !p.Scarce }) {
-		wrong = append(wrong, errors.New("Products has none that is restocked: there is nothing to buy"))
+		wrong = append(wrong, errors.New("option Products has none that is restocked: there is nothing to buy"))
 	}
 	if o.Customers <= 0 {
 		o.Customers = defaultCustomers
