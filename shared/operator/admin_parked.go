@@ -55,12 +55,10 @@ type Place struct {
 }
 
 func (s Selection) args() []any {
-	topic, partition, offset := s.Topic, int32(-1), int64(-1)
-	if s.Record != nil {
-		topic, partition, offset = s.Record.Topic, s.Record.Partition, s.Record.Offset
-		return []any{s.Operator, topic, partition, offset, []byte(nil)}
+	if r := s.Record; r != nil {
+		return []any{s.Operator, r.Topic, &r.Partition, &r.Offset, []byte(nil)}
 	}
-	return []any{s.Operator, topic, partition, offset, s.Key}
+	return []any{s.Operator, s.Topic, (*int32)(nil), (*int64)(nil), s.Key}
 }
 
 // ListParked lists parked records in the order of their topics, partitions and offsets, without their values; at

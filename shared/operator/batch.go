@@ -9,6 +9,12 @@ type step struct {
 	to   position
 }
 
+// park has the record kept aside instead of what was meant for it.
+func (s *step) park(reason, problem string) {
+	s.fate = parking
+	s.item.park(reason, problem) // not the step's own
+}
+
 // part is what a batch holds of one partition.
 type part struct {
 	claim *claim
@@ -89,8 +95,7 @@ func (p *part) block() {
 			}
 			here[string(key)] = true
 		case s.fate == applied && (here[string(key)] || p.claim.blocked[string(key)] > 0):
-			s.fate = parking
-			s.item.park(reasonWaiting, "an earlier record of its key is parked")
+			s.park(reasonWaiting, "an earlier record of its key is parked")
 		}
 	}
 }
@@ -132,8 +137,7 @@ func (b batch) reject(err error) {
 	for _, p := range b {
 		for i := range p.steps {
 			if s := &p.steps[i]; s.fate == applied {
-				s.fate = parking
-				s.item.park(reasonRejected, err.Error())
+				s.park(reasonRejected, err.Error())
 				return
 			}
 		}

@@ -112,6 +112,7 @@ func (w *world) fill() {
 
 // measure runs an operator until n effects are committed; it gives effects per second and CPU-µs per effect.
 func (w *world) measure(b *testing.B, name string, maxBatch, n int) (perSecond, cpu float64) {
+	b.Helper()
 	def := w.definition(reserving{prefix: name + "-"}, facts)
 	def.Name, def.MaxBatch = name, maxBatch
 	o := w.operator(def, "m1")

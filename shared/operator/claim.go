@@ -138,7 +138,7 @@ func (cs *claims) sorted() []*claim {
 			alive = append(alive, c)
 		}
 	}
-	slices.SortFunc(alive, func(a, b *claim) int { return a.place.compare(b.place) })
+	slices.SortFunc(alive, func(a, b *claim) int { return a.compare(b.place) })
 	return alive
 }
 

@@ -3,9 +3,10 @@ package operator
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
-	"github.com/jackc/pgx/v5"
 )
 
 // Start says where a new operator begins on a topic it has no checkpoint for.

@@ -43,6 +43,7 @@ func (n *named) Apply(ctx context.Context, tx *eventstore.Tx, b []Record) error 
 // frozenOwner has an owner freeze just before its commit, a second member take its partitions over, and the
 // first one wake before the second has committed anything. It returns how many effects each had in the end.
 func frozenOwner(t *testing.T, mutate func(*world)) (old, young int, w *world, fenced float64) {
+	t.Helper()
 	w = newWorld(t, facts)
 	if mutate != nil {
 		mutate(w)
@@ -128,6 +129,7 @@ func (w *world) mutate(function, part, by string) {
 
 // fencedInSession has somebody raise the epoch of partition 0 while its session goes on here.
 func fencedInSession(t *testing.T, keepSession bool) (w *world, o *Operator) {
+	t.Helper()
 	w = newWorld(t, facts)
 	freeze := newGate()
 	o = w.operator(w.definition(&ledger{}, facts), "m1")

@@ -53,7 +53,7 @@ func (r *run) guard(ctx context.Context) {
 			}
 			if time.Since(suspected[t.Name]) >= r.op.timing.replacedGrace {
 				r.fail(&TopicReplacedError{
-					Operator: r.op.def.Name, Topic: t.Name, Partition: -1,
+					Operator: r.op.def.Name, Topic: t.Name, Partition: wholeTopic,
 					Want: "topic id " + want, Have: "topic id " + have,
 				})
 				return

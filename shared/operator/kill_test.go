@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"fmt"
 	"sync/atomic"
 	"testing"
 )
@@ -53,6 +52,6 @@ func (w *world) stateFollowsCheckpoints() {
 		from checkpoints k left join effects e on e.partition = k.partition group by k.partition, k.next_offset) x
 		where next_offset <> effects or effects <> below`)
 	if wrong != 0 {
-		w.t.Fatal(fmt.Sprintf("%d partitions have effects that do not follow from their checkpoint", wrong))
+		w.t.Fatalf("%d partitions have effects that do not follow from their checkpoint", wrong)
 	}
 }

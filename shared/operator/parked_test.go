@@ -82,6 +82,7 @@ func insert(log []*kgo.Record, at int, r *kgo.Record) []*kgo.Record {
 
 // poisoned is a world where the second event of key "bad" cannot be applied.
 func poisoned(t *testing.T) (*world, *ledger, *Operator, []*kgo.Record) {
+	t.Helper()
 	w := newWorld(t, facts)
 	var log []*kgo.Record
 	for range 50 {

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	_ "embed"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,6 +27,7 @@ var (
 const (
 	actionReplay  = "replay"
 	actionDiscard = "discard"
+	actionFill    = "fill"
 )
 
 // request asks the owner of a partition to do something with its parked records. It is executed by the owner,
@@ -52,8 +54,12 @@ func (l *loop) serveRequests(ctx context.Context) {
 			return
 		}
 		for _, r := range open {
-			s := &errand{loop: l, request: r, claim: c, failed: map[string]bool{}, after: -1}
-			if !s.serve(ctx) {
+			s := &errand{loop: l, request: r, claim: c, failed: map[string]bool{}, after: math.MinInt64}
+			do := s.serve
+			if r.Action == actionFill {
+				do = s.fill
+			}
+			if !do(ctx) {
 				l.control.requests.Store(true) // look again
 				return
 			}
@@ -104,6 +110,21 @@ func (s *errand) serve(ctx context.Context) bool {
 	}
 }
 
+// record reads a row of key, value, headers and time, with dest before them, as if it came from the topic.
+func (s *errand) record(row pgx.CollectableRow, offset *int64, dest ...any) (*item, error) {
+	var r raw
+	var headers []byte
+	if err := row.Scan(append([]any{offset, &r.key, &r.value, &headers, &r.timestamp}, dest...)...); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.headers, err = decodeHeaders(headers); err != nil {
+		return nil, err
+	}
+	it := s.inspectorOf(s.claim.topic).inspect(r, s.claim.partition, *offset)
+	return &it, nil
+}
+
 // next reads some parked records and judges them anew, as if they came from the topic.
 func (s *errand) next(ctx context.Context) ([]*item, error) {
 	ctx, cancel := s.attemptContext(ctx)
@@ -113,24 +134,14 @@ func (s *errand) next(ctx context.Context) ([]*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := s.inspectorOf(s.claim.topic)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*item, error) {
-		var r raw
 		var offset int64
-		var headers []byte
 		var behind bool
-		if err := row.Scan(&offset, &r.key, &r.value, &headers, &r.timestamp, &behind); err != nil {
-			return nil, err
-		}
-		var err error
-		if r.headers, err = decodeHeaders(headers); err != nil {
-			return nil, err
-		}
-		it := in.inspect(r, s.claim.partition, offset)
-		if behind && s.request.Offset != nil {
+		it, err := s.record(row, &offset, &behind)
+		if err == nil && behind && s.request.Offset != nil {
 			it.park(reasonWaiting, "an earlier record of its key is parked; replay the key instead")
 		}
-		return &it, nil
+		return it, err
 	})
 }
 

@@ -34,11 +34,11 @@ func (o *Operator) stop(ctx context.Context, cause error) {
 	var args []any
 	switch {
 	case errors.As(cause, &lost):
-		args = []any{lost.Topic, lost.Partition, kindHistoryLost, cause.Error(), lost.To}
+		args = []any{lost.Topic, lost.Partition, kindHistoryLost, cause.Error(), lost.To, 0, 0}
 	case errors.As(cause, &replaced):
-		args = []any{replaced.Topic, replaced.Partition, kindTopicReplaced, cause.Error(), earliest}
+		args = []any{replaced.Topic, replaced.Partition, kindTopicReplaced, cause.Error(), earliest, 0, 0}
 	case errors.As(cause, &missing):
-		args = []any{missing.Topic, missing.Partition, kindMissingEvents, cause.Error(), missing.Offset}
+		args = []any{missing.Topic, missing.Partition, kindMissingEvents, cause.Error(), missing.Offset, missing.Have, missing.Need}
 	default: // another member has recorded it
 		return
 	}

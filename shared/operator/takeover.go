@@ -66,6 +66,7 @@ func (m *membership) prepare(cs sarama.ConsumerGroupSession) error {
 		cs.MarkOffset(m.topic.Name, c.partition, c.start, "")  // moves forward
 	}
 	m.run.claims.add(claims)
+	m.run.control.requests.Store(true) // what was asked for these partitions comes before their records
 	m.run.setID(m.topic.Name, id)
 	m.run.kick()
 	m.run.op.log.Info("claims taken over", "topic", m.topic.Name, "generation", cs.GenerationID(), "partitions", partitions)
@@ -141,7 +142,7 @@ func (m *membership) raise(ctx context.Context, partitions []int32, id string) (
 func (m *membership) verify(ctx context.Context, row *checkpoint, id string) error {
 	r := m.run
 	if row.TopicID != "" && row.TopicID != id {
-		return &TopicReplacedError{Operator: r.op.def.Name, Topic: m.topic.Name, Partition: -1, Want: "topic id " + row.TopicID, Have: "topic id " + id}
+		return &TopicReplacedError{Operator: r.op.def.Name, Topic: m.topic.Name, Partition: wholeTopic, Want: "topic id " + row.TopicID, Have: "topic id " + id}
 	}
 	first, err := r.client.GetOffset(m.topic.Name, row.Partition, sarama.OffsetOldest)
 	if err != nil {

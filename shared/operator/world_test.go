@@ -52,12 +52,12 @@ type world struct {
 	last   map[place]int64
 }
 
-func newWorld(t testing.TB, topics ...events.Topic) *world {
-	t.Helper()
-	w := &world{t: t, last: map[place]int64{}}
-	w.db = pgtest.New(t, eventstore.Migrations(), Migrations(), effectsSet)
+func newWorld(tb testing.TB, topics ...events.Topic) *world {
+	tb.Helper()
+	w := &world{t: tb, last: map[place]int64{}}
+	w.db = pgtest.New(tb, eventstore.Migrations(), Migrations(), effectsSet)
 	w.store = w.newStore(w.db)
-	w.broker = kafkatest.New(t, topics...)
+	w.broker = kafkatest.New(tb, topics...)
 	w.connect()
 	return w
 }
@@ -276,11 +276,11 @@ func (w *world) awaitCheckpoints(n int) {
 }
 
 // value reads a counter or gauge.
-func value(t testing.TB, m prometheus.Metric) float64 {
-	t.Helper()
+func value(tb testing.TB, m prometheus.Metric) float64 {
+	tb.Helper()
 	var out dto.Metric
 	if err := m.Write(&out); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out.GetCounter().GetValue() + out.GetGauge().GetValue()
 }

@@ -18,7 +18,7 @@ create table parked (
   operator      text    not null,
   topic         text    not null,
   partition     integer not null,
-  "offset"      bigint  not null,
+  "offset"      bigint  not null, -- an event that was filled in has none; it gets a negative number
   key           bytea,            -- null: the record has none and blocks nobody
   value         bytea,            -- null: a tombstone
   headers       json    not null, -- [[name, value], ...], both in base64: they need not be text
@@ -33,13 +33,13 @@ create table parked (
 );
 create index parked_key on parked (operator, topic, key, "offset");
 
--- What a person asked the owner of a partition to do with its parked records.
+-- What a person asked the owner of a partition to do with its parked records, or to fill in.
 create table operator_requests (
   id           bigint  generated always as identity primary key,
   operator     text    not null,
   topic        text    not null,
   partition    integer not null,
-  action       text    not null check (action in ('replay', 'discard')),
+  action       text    not null check (action in ('replay', 'discard', 'fill')),
   "offset"     bigint,             -- one record,
   key          bytea,              -- or all of a key; both null: all of the partition
   requested_by text    not null,
@@ -49,6 +49,19 @@ create table operator_requests (
   failed       integer not null default 0  -- records that failed again and stay parked
 );
 create index operator_requests_open on operator_requests (operator, id) where finished_at is null;
+
+-- Events that are missing on a topic, copied from their owner's store; gone when they are applied.
+create table operator_fills (
+  operator    text    not null,
+  topic       text    not null,
+  partition   integer not null,
+  sequence    bigint  not null,
+  key         bytea,
+  value       bytea   not null,
+  headers     json    not null, -- as in parked
+  timestamped timestamptz not null,
+  primary key (operator, topic, partition, sequence)
+);
 
 create table operator_control (
   operator   text primary key,
@@ -65,6 +78,8 @@ create table operator_stops (
   kind       text    not null check (kind in ('history_lost', 'topic_replaced', 'missing_events')),
   message    text    not null,
   resume_at  bigint  not null, -- offset from which it would go on once the gap is accepted; -1: the earliest
+  have       bigint  not null, -- missing_events: position of the last event applied,
+  need       bigint  not null, -- and of the one that the next record follows
   member     text    not null,
   stopped_at timestamptz not null default clock_timestamp(),
   primary key (operator, topic, partition)
@@ -86,4 +101,4 @@ create table operator_audit (
 create index operator_audit_operator on operator_audit (operator, id);
 
 -- +goose Down
-drop table operator_audit, operator_stops, operator_control, operator_requests, parked, checkpoints;
+drop table operator_audit, operator_stops, operator_control, operator_fills, operator_requests, parked, checkpoints;
