@@ -19,6 +19,7 @@ type cli struct {
 	Migrate migrateCmd `cmd:"" help:"Bring databases and topics up to date."`
 	Verify  verifyCmd  `cmd:"" help:"Recompute every table from the event stores and print what differs."`
 	Load    loadCmd    `cmd:"" help:"Put load on a shop and measure latencies."`
+	Admin   adminCmd   `cmd:"" help:"Look after operators: lag, pause, parked records, holes, states."`
 	Token   tokenCmd   `cmd:"" help:"Sign a token for the API."`
 }
 

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/pg"
+)
+
+type adminCmd struct {
+	Operators operatorsCmd `cmd:"" help:"Operators with lag and state."`
+	Pause     pauseCmd     `cmd:"" help:"Let an operator take nothing more; of a service: all its operators and its jobs."`
+	Resume    resumeCmd    `cmd:"" help:"Let it go on, exactly where it was; also after a named stop that was mended."`
+	Parked    parkedCmd    `cmd:"" help:"Records that could not be applied: list, show, replay, discard."`
+	Rebuild   rebuildCmd   `cmd:"" help:"Compute the kept states of a service's streams anew from their events."`
+	AcceptGap acceptGapCmd `cmd:"" help:"Go on behind a hole in a partition, without the events that are missing."`
+	FillGap   fillGapCmd   `cmd:"" help:"Fill a hole in a partition with the events of their owner's store."`
+	Audit     auditCmd     `cmd:"" help:"What was done to an operator by hand, by whom and when."`
+}
+
+// admin is what the commands have in common.
+type admin struct {
+	connect `embed:""`
+
+	Who string `env:"FEIRA_WHO" help:"Name for the audit; default: the user's."`
+}
+
+func (a admin) who() string {
+	if a.Who != "" {
+		return a.Who
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+// open connects to the database of a service.
+func (a admin) open(ctx context.Context, service string) (*pgxpool.Pool, error) {
+	if _, err := shop.Select(shop.Services(shop.Config{}), service); err != nil {
+		return nil, err
+	}
+	dsn, err := a.dsn(service)
+	if err != nil {
+		return nil, err
+	}
+	return pg.Open(ctx, dsn, pg.PoolOptions{Name: "feira-admin", MaxConns: 2})
+}
+
+// of opens the database that an operator keeps its checkpoints in: its name begins with the service's.
+func (a admin) of(ctx context.Context, operatorName string) (*pgxpool.Pool, error) {
+	service, _, ok := strings.Cut(operatorName, ".")
+	if !ok {
+		return nil, fmt.Errorf("%q is no operator: operators are named service.what; feira admin operators lists them", operatorName)
+	}
+	return a.open(ctx, service)
+}
+
+// place reads topic/partition/offset.
+func place(s string) (*operator.Place, error) {
+	var p operator.Place
+	parts := strings.Split(s, "/")
+	if len(parts) == 3 {
+		p.Topic = parts[0]
+		if _, err := fmt.Sscanf(parts[1]+" "+parts[2], "%d %d", &p.Partition, &p.Offset); err == nil {
+			return &p, nil
+		}
+	}
+	return nil, fmt.Errorf("%q is not topic/partition/offset, such as orders/3/1042", s)
+}
+
+// table writes aligned columns.
+func table(rows [][]string) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		if _, err := fmt.Fprintln(w, strings.Join(r, "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/jobs"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/service"
+)
+
+type operatorsCmd struct {
+	admin `embed:""`
+
+	Partitions bool `help:"A line per partition."`
+}
+
+// Run lists operators.
+func (c *operatorsCmd) Run(ctx context.Context) error {
+	client, err := kafka.NewClient(c.kafka("feira-admin"))
+	if err != nil {
+		return fmt.Errorf("ask Kafka where the topics end: %w", err)
+	}
+	defer client.Close()
+	rows := [][]string{{"OPERATOR", "TOPIC", "LAG", "NEXT", "PARKED", "UPDATED", "STATE"}}
+	for _, d := range shop.Services(shop.Config{}) {
+		more, err := c.service(ctx, client, d)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+	}
+	return table(rows)
+}
+
+func (c *operatorsCmd) service(ctx context.Context, client sarama.Client, d service.Definition) ([][]string, error) {
+	pool, err := c.open(ctx, d.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	list, err := operator.List(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, s := range list {
+		lags, err := operator.Lags(client, s)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, c.rows(s, lags)...)
+	}
+	if len(d.Jobs) > 0 {
+		paused, err := jobs.Paused(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []string{d.Name + " jobs", "", "", "", "", "", state(paused, nil)})
+	}
+	return rows, nil
+}
+
+// rows is one line per topic, or per partition.
+func (c *operatorsCmd) rows(s operator.Status, lags []operator.Lag) [][]string {
+	type line struct {
+		lag, next, parked int64
+		updated           time.Time
+	}
+	lines, order := map[string]*line{}, []string{}
+	for i, p := range s.Partitions {
+		name := p.Topic
+		if c.Partitions {
+			name = fmt.Sprintf("%s/%d", p.Topic, p.Partition)
+		}
+		l := lines[name]
+		if l == nil {
+			l = &line{}
+			lines[name] = l
+			order = append(order, name)
+		}
+		if i < len(lags) {
+			l.lag += lags[i].Records
+		}
+		l.next += max(p.NextOffset, 0)
+		l.parked += p.Parked
+		if p.UpdatedAt.After(l.updated) {
+			l.updated = p.UpdatedAt
+		}
+	}
+	var rows [][]string
+	for _, name := range order {
+		l := lines[name]
+		rows = append(rows, []string{
+			s.Operator, name, strconv.FormatInt(l.lag, 10), strconv.FormatInt(l.next, 10), strconv.FormatInt(l.parked, 10),
+			time.Since(l.updated).Round(time.Second).String() + " ago", state(s.Paused, s.Stops),
+		})
+	}
+	return rows
+}
+
+func state(paused bool, stops []operator.Stop) string {
+	switch {
+	case len(stops) > 0:
+		return "stopped: " + stops[0].Message
+	case paused:
+		return "paused"
+	}
+	return "running"
+}
+
+type pauseCmd struct {
+	admin `embed:""`
+
+	Name string `arg:"" help:"An operator (payments.pay), or a service (payments) with all its operators and jobs."`
+}
+
+// Run pauses.
+func (c *pauseCmd) Run(ctx context.Context) error {
+	return c.each(ctx, c.Name, "paused", operator.Pause, jobs.Pause)
+}
+
+type resumeCmd struct {
+	admin `embed:""`
+
+	Name string `arg:"" help:"An operator, or a service."`
+}
+
+// Run resumes.
+func (c *resumeCmd) Run(ctx context.Context) error {
+	return c.each(ctx, c.Name, "resumed", operator.Resume, jobs.Resume)
+}
+
+// each does something to an operator, or to all operators and the jobs of a service.
+func (a admin) each(ctx context.Context, name, done string,
+	toOperator func(context.Context, *pgxpool.Pool, string, string) error, toJobs func(context.Context, *pgxpool.Pool) error,
+) error {
+	serviceName, _, single := strings.Cut(name, ".")
+	pool, err := a.open(ctx, serviceName)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if single {
+		if err := toOperator(ctx, pool, name, a.who()); err != nil {
+			return err
+		}
+		fmt.Println(done, name)
+		return nil
+	}
+	picked, err := shop.Select(shop.Services(shop.Config{}), serviceName)
+	if err != nil {
+		return err
+	}
+	for _, o := range picked[0].Operators {
+		if err := toOperator(ctx, pool, o.Name, a.who()); err != nil {
+			return err
+		}
+		fmt.Println(done, o.Name)
+	}
+	if len(picked[0].Jobs) == 0 {
+		return nil
+	}
+	if err := toJobs(ctx, pool); err != nil {
+		return err
+	}
+	fmt.Println(done, "the jobs of", serviceName)
+	return nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+type parkedCmd struct {
+	List    parkedListCmd    `cmd:"" default:"withargs" help:"List them, with why and since when."`
+	Show    parkedShowCmd    `cmd:"" help:"Show one as it is on the topic."`
+	Replay  parkedReplayCmd  `cmd:"" help:"Apply them again, in order."`
+	Discard parkedDiscardCmd `cmd:"" help:"Give them up: they are never applied."`
+}
+
+type parkedListCmd struct {
+	admin `embed:""`
+
+	Operator string `arg:"" optional:"" help:"Only this operator's."`
+	Limit    int    `default:"50" help:"At most so many of each service."`
+}
+
+// Run lists parked records.
+func (c *parkedListCmd) Run(ctx context.Context) error {
+	names := shop.Names()
+	if c.Operator != "" {
+		name, _, _ := strings.Cut(c.Operator, ".")
+		names = []string{name}
+	}
+	rows := [][]string{{"OPERATOR", "PLACE", "KEY", "TYPE", "REASON", "SINCE", "TRIED", "ERROR"}}
+	for _, name := range names {
+		pool, err := c.open(ctx, name)
+		if err != nil {
+			return err
+		}
+		list, err := operator.ListParked(ctx, pool, operator.Selection{Operator: c.Operator}, c.Limit)
+		pool.Close()
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			rows = append(rows, []string{
+				p.Operator, fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset), string(p.Key), p.Type, p.Reason,
+				p.ParkedAt.Format(time.DateTime), fmt.Sprint(p.Attempts), p.Error,
+			})
+		}
+	}
+	return table(rows)
+}
+
+type parkedShowCmd struct {
+	admin `embed:""`
+
+	Operator string `arg:"" help:"The operator."`
+	Place    string `arg:"" help:"topic/partition/offset."`
+}
+
+// Run shows one.
+func (c *parkedShowCmd) Run(ctx context.Context) error {
+	at, err := place(c.Place)
+	if err != nil {
+		return err
+	}
+	pool, err := c.of(ctx, c.Operator)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	p, err := operator.ShowParked(ctx, pool, c.Operator, *at)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{
+		{"operator", p.Operator}, {"place", c.Place}, {"key", string(p.Key)}, {"type", p.Type}, {"event", p.EventID},
+		{"reason", p.Reason}, {"error", p.Error}, {"parked", p.ParkedAt.Format(time.RFC3339)}, {"tried", fmt.Sprint(p.Attempts)},
+	}
+	for _, h := range p.Headers {
+		rows = append(rows, []string{"header " + h.Key, h.Value})
+	}
+	if err := table(rows); err != nil {
+		return err
+	}
+	_, err = fmt.Printf("\n%s\n", p.Value)
+	return err
+}
+
+// selection says which records are meant.
+type selection struct {
+	Operator string `arg:"" help:"The operator."`
+	At       string `xor:"which" placeholder:"PLACE" help:"One record: topic/partition/offset."`
+	Key      string `xor:"which" help:"All records of a key."`
+	All      bool   `xor:"which" help:"All of the operator's."`
+}
+
+func (s selection) resolve() (operator.Selection, error) {
+	sel := operator.Selection{Operator: s.Operator}
+	switch {
+	case s.At != "":
+		at, err := place(s.At)
+		sel.Record = at
+		return sel, err
+	case s.Key != "":
+		sel.Key = []byte(s.Key)
+	case !s.All:
+		return sel, errors.New("say which: --at PLACE, --key KEY or --all")
+	}
+	return sel, nil
+}
+
+type parkedReplayCmd struct {
+	admin     `embed:""`
+	selection `embed:""`
+
+	Wait time.Duration `default:"30s" help:"How long to wait for the operator to do it."`
+}
+
+// Run replays.
+func (c *parkedReplayCmd) Run(ctx context.Context) error {
+	return c.request(ctx, c.selection, operator.Replay, c.Wait)
+}
+
+type parkedDiscardCmd struct {
+	admin     `embed:""`
+	selection `embed:""`
+
+	Yes  bool          `required:"" help:"Confirm: what is discarded is never applied."`
+	Wait time.Duration `default:"30s" help:"How long to wait for the operator to do it."`
+}
+
+// Run discards.
+func (c *parkedDiscardCmd) Run(ctx context.Context) error {
+	return c.request(ctx, c.selection, operator.Discard, c.Wait)
+}
+
+// request files requests, which the owners of the partitions carry out, and follows them.
+func (a admin) request(ctx context.Context, s selection,
+	file func(context.Context, *pgxpool.Pool, operator.Selection, string) ([]int64, error), wait time.Duration,
+) error {
+	sel, err := s.resolve()
+	if err != nil {
+		return err
+	}
+	pool, err := a.of(ctx, s.Operator)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ids, err := file(ctx, pool, sel, a.who())
+	if err != nil {
+		return err
+	}
+	return follow(ctx, pool, ids, wait)
+}
+
+func follow(ctx context.Context, pool *pgxpool.Pool, ids []int64, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		requests, err := operator.Requests(ctx, pool, ids)
+		if err != nil {
+			return err
+		}
+		open, done, failed := 0, 0, 0
+		for _, r := range requests {
+			done, failed = done+r.Done, failed+r.Failed
+			if r.FinishedAt == nil {
+				open++
+			}
+		}
+		if open == 0 {
+			fmt.Printf("%d done, %d failed again and stay parked\n", done, failed)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			fmt.Fprintf(os.Stderr, "%d of %d partitions have not answered yet; they do once the operator runs\n", open, len(requests))
+			return nil
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
