@@ -41,7 +41,7 @@ type Record struct {
 	events.Recorded
 	Topic     string
 	Partition int32
-	Offset    int64
+	Offset    int64 // negative for an event that a person filled in, see [FillGap]
 }
 
 // Handler turns a batch into effects inside the operator's transaction. The records of one partition are in

@@ -1,6 +1,9 @@
 package operator
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -9,6 +12,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The tests wait for sessions, timeouts and outages far more than they compute.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	// Sarama's metrics keep one goroutine per process.
 	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }

@@ -112,7 +112,7 @@ func TestABrokerThatComesBackIsUsedAgain(t *testing.T) {
 func TestADatabaseThatComesBackIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, facts)
-	cut, dsn := newCutter(t, w.db.DSN, false)
+	cut, dsn := newCutter(t, w.db.DSN, unseen)
 	pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "outage", MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)

@@ -13,25 +13,37 @@ import (
 	"github.com/feira-shop/feira/shared/pg"
 )
 
-// cutter stands between a pool and Postgres and cuts connections around a commit.
+// cut is what a [cutter] does to a commit.
+type cut int
+
+const (
+	unseen   cut = iota // the server never gets it
+	answered            // the server commits, its answer is lost
+	late                // the server gets it some time after the client has lost the connection
+)
+
+// cutter stands between a pool and Postgres and cuts connections around commits.
 type cutter struct {
 	net.Listener
 	target  string
+	how     cut
 	armed   atomic.Int64 // commits still to be cut
-	answer  bool         // cut before the answer, the commit having happened; else before the server sees it
 	cuts    atomic.Int64
-	down    atomic.Bool // nothing passes
+	arrived atomic.Int64  // late ones that have been answered by the server
+	release chan struct{} // lets late ones arrive
+	down    atomic.Bool   // nothing passes
 	refused atomic.Int64
 	conns   sync.WaitGroup
 }
 
-func newCutter(t *testing.T, dsn string, answer bool) (*cutter, string) {
+// newCutter gives the address at which the database can be reached through it.
+func newCutter(t *testing.T, dsn string, how cut) (*cutter, string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{target: u.Host, answer: answer}
+	c := &cutter{target: u.Host, how: how, release: make(chan struct{})}
 	if c.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
@@ -47,56 +59,80 @@ func (c *cutter) serve() {
 		if err != nil {
 			return
 		}
-		if c.down.Load() {
+		server, err := net.Dial("tcp", c.target)
+		if err != nil || c.down.Load() {
 			c.refused.Add(1)
 			_ = client.Close()
+			if err == nil {
+				_ = server.Close()
+			}
 			continue
 		}
-		server, err := net.Dial("tcp", c.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		var cutting atomic.Bool
-		both := func() { _ = client.Close(); _ = server.Close() }
-		c.conns.Go(func() { defer both(); c.forward(client, server, &cutting) })
-		c.conns.Go(func() { defer both(); c.back(server, client, &cutting) })
+		p := &passage{cutter: c, client: client, server: server}
+		c.conns.Go(p.forward)
+		c.conns.Go(p.back)
 	}
 }
 
-// forward looks for the call that commits.
-func (c *cutter) forward(client, server net.Conn, cutting *atomic.Bool) {
+// passage is one connection through a cutter.
+type passage struct {
+	*cutter
+	client, server net.Conn
+	cutting        atomic.Bool
+}
+
+func (p *passage) end() { _ = p.client.Close(); _ = p.server.Close() }
+
+// forward looks for what commits. Statements are prepared, so only arguments show: keys are sent with the
+// commit, and nowhere else.
+func (p *passage) forward() {
 	buf := make([]byte, 1<<20)
 	for {
-		n, err := client.Read(buf)
-		if err != nil || c.down.Load() {
+		n, err := p.client.Read(buf)
+		if err != nil || p.down.Load() {
+			p.end()
 			return
 		}
-		// Statements are prepared, so only arguments show: keys are sent with what commits, and nowhere else.
-		if bytes.Contains(buf[:n], []byte("key-")) && c.armed.Add(-1) >= 0 {
-			c.cuts.Add(1)
-			if !c.answer {
+		if bytes.Contains(buf[:n], []byte("key-")) && p.armed.Add(-1) >= 0 {
+			p.cuts.Add(1)
+			switch p.how {
+			case unseen:
+				p.end()
+				return
+			case answered:
+				p.cutting.Store(true)
+			case late:
+				p.cutting.Store(true)
+				_ = p.client.Close()
+				<-p.release
+				_, _ = p.server.Write(buf[:n])
+				return // back ends it
+			}
+		}
+		if _, err := p.server.Write(buf[:n]); err != nil {
+			p.end()
+			return
+		}
+	}
+}
+
+func (p *passage) back() {
+	defer p.end()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := p.server.Read(buf)
+		if err != nil {
+			return
+		}
+		if !p.cutting.Load() {
+			if _, err := p.client.Write(buf[:n]); err != nil && !p.cutting.Load() {
 				return
 			}
-			cutting.Store(true)
-		}
-		if _, err := server.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
-
-func (c *cutter) back(server, client net.Conn, cutting *atomic.Bool) {
-	buf := make([]byte, 1<<20)
-	for {
-		n, err := server.Read(buf)
-		if err != nil || cutting.Load() && bytes.Contains(buf[:n], []byte("COMMIT")) {
-			return
-		}
-		if cutting.Load() {
 			continue
 		}
-		if _, err := client.Write(buf[:n]); err != nil {
+		// An error, or the commit itself: the server is done with it.
+		if bytes.Contains(buf[:n], []byte("COMMIT")) || bytes.Contains(buf[:n], []byte("FE001")) {
+			p.arrived.Add(1)
 			return
 		}
 	}
@@ -104,11 +140,11 @@ func (c *cutter) back(server, client net.Conn, cutting *atomic.Bool) {
 
 func TestACutCommitTakesEffectOnce(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]bool{"before the server has it": false, "before its answer arrives": true} {
+	for name, how := range map[string]cut{"before the server has it": unseen, "before its answer arrives": answered} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, facts)
-			cut, dsn := newCutter(t, w.db.DSN, answer)
+			cut, dsn := newCutter(t, w.db.DSN, how)
 			pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "cut", MaxConns: 4})
 			if err != nil {
 				t.Fatal(err)
@@ -135,6 +171,39 @@ func TestACutCommitTakesEffectOnce(t *testing.T) {
 				t.Error("an outcome was never told to the handler")
 			}
 		})
+	}
+}
+
+// A replay moves no offset, so a lost attempt that arrives after all could not be told from the next one, were
+// its epoch not taken away first.
+func TestAReplayThatArrivesLateIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, facts)
+	cut, dsn := newCutter(t, w.db.DSN, late)
+	pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "late", MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	w.store = eventstore.New(pool, eventstore.Options{Service: "tests", Registry: w.store.Registry()})
+	log := w.publishFacts(facts, 30)
+	l := &ledger{}
+	l.refuse(idOf(log[0]))
+	o := w.operator(w.definition(l, facts), "m1")
+	w.start(o)
+	w.awaitCheckpoints(30)
+	l.refuse()
+	cut.armed.Store(1)
+	ids, err := Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name()}, "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.awaitRequests(ids)
+	close(cut.release)
+	w.await("the late attempt", func() bool { return cut.arrived.Load() == 1 })
+	w.await("30 effects", func() bool { return w.effects() >= 30 })
+	if n := w.count("select count(distinct id) from effects"); n != 30 || w.effects() != 30 {
+		t.Errorf("%d effects of %d events, want 30 of each", w.effects(), n)
 	}
 }
 
