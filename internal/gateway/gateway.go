@@ -102,8 +102,7 @@ func knownOnly(services map[string]http.Handler, routes map[string]map[string]st
 
 func backend(h http.Handler, service string, fail web.ErrorHandler) http.Handler {
 	if h != nil {
-		// The routing context is per router: a service's own must not find the gateway's in it.
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, withoutRoute(r)) })
+		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, web.NewError(web.Unavailable, "service_not_running", "The service "+service+" is not running here."))

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/feira-shop/feira/shared/web"
 )
 
@@ -108,9 +106,4 @@ func (s *streamWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func isStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
-}
-
-// withoutRoute hides the gateway's routing context from a handler that has a router of its own.
-func withoutRoute(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, nil))
 }

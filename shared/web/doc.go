@@ -15,5 +15,16 @@
 // validated; the generated types are what keeps them to the description.
 //
 // A handler returns an error and [Failures] translates it, by one table, into problem+json (RFC 9457). What is
-// not an [Error], nor mapped to one by the service, is a 500 whose cause is logged and never shown.
+// not an [Error], nor mapped to one by the service, is a 500 whose cause is logged and never shown. A service's
+// routes are its generated server, with this table in all three places that can fail:
+//
+//	malformed, failed := web.Malformed(log), web.Failures(log, mappers...)
+//	return api.HandlerWithOptions(
+//		api.NewStrictHandlerWithOptions(handlers, nil, api.StrictHTTPServerOptions{
+//			RequestErrorHandlerFunc: malformed, ResponseErrorHandlerFunc: failed,
+//		}),
+//		api.ChiServerOptions{ErrorHandlerFunc: malformed})
+//
+// An event stream is answered by a type of the service's own whose Visit method calls [ServeEvents] with the
+// context that the handler got.
 package web

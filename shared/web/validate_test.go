@@ -1,7 +1,9 @@
 package web
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -92,6 +94,16 @@ func TestTooLargeAndOtherBodies(t *testing.T) {
 	large := checkout("Ana Souza", strings.Repeat("a", DefaultMaxBody))
 	if p := problem(t, b.call(http.MethodPost, "/v1/orders", large), http.StatusRequestEntityTooLarge); p.Code != "too_large" {
 		t.Errorf("%+v", p)
+	}
+	// Declared too large, it is not even read; without a length, it is read up to the limit.
+	for name, body := range map[string]io.Reader{"declared": unreadable{t}, "chunked": strings.NewReader(large)} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/orders", body)
+		r.ContentLength = map[string]int64{"declared": DefaultMaxBody + 1, "chunked": -1}[name]
+		r.Header.Set("Authorization", "Bearer "+b.tokens[auth.Customer])
+		r.Header.Set("Idempotency-Key", "k1")
+		w := httptest.NewRecorder()
+		b.handler.ServeHTTP(w, r)
+		problem(t, w, http.StatusRequestEntityTooLarge)
 	}
 	for _, ct := range []string{"Content-Type: ", "Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded", "Content-Type: ;"} {
 		if p := problem(t, b.call(http.MethodPost, "/v1/orders", checkout(), ct), http.StatusUnsupportedMediaType); p.Param != "Content-Type" {
