@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/pg"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
 const (
@@ -43,7 +41,6 @@ func BenchmarkAppend(b *testing.B) {
 		b.Fatalf("fsync is %s", fsync)
 	}
 	s := start(b, pool)
-	postmaster := postmasterOf(b, pool)
 
 	grouped := func(ctx context.Context, a eventstore.Append) error {
 		_, err := s.Append(ctx, a)
@@ -58,13 +55,13 @@ func BenchmarkAppend(b *testing.B) {
 		tx.Append(a)
 		return tx.Commit(ctx, "es_commit")
 	}
-	measure(b, postmaster, grouped, 200) // warm up
-	measure(b, postmaster, single, 200)
+	measure(b, pool, grouped, 200) // warm up
+	measure(b, pool, single, 200)
 	var on, off []sample
 	b.ReportAllocs()
 	for b.Loop() {
-		on = append(on, measure(b, postmaster, grouped, benchRound))
-		off = append(off, measure(b, postmaster, single, benchRound))
+		on = append(on, measure(b, pool, grouped, benchRound))
+		off = append(off, measure(b, pool, single, benchRound))
 	}
 	ratio := median(off, cpu) / median(on, cpu)
 	b.ReportMetric(median(on, cpu), "grouped-cpu-µs/append")
@@ -93,14 +90,15 @@ func median(all []sample, of func(sample) float64) float64 {
 
 var benchStream atomic.Int64
 
-func measure(b *testing.B, postmaster int, appendOne func(context.Context, eventstore.Append) error, n int) sample {
+func measure(b *testing.B, pool *pgxpool.Pool, appendOne func(context.Context, eventstore.Append) error, n int) sample {
 	b.Helper()
 	todo := make([]eventstore.Append, n)
 	for i := range todo {
 		todo[i] = counted(b, fmt.Sprintf("counter-%08d", benchStream.Add(1)), 0)
 		todo[i].Events[0] = encode(b, Counted{N: 1, Note: strings.Repeat("x", 300)})
 	}
-	cpuServer, cpuClient, start := processTreeCPU(b, postmaster), ownCPU(b), time.Now()
+	client, server := pgtest.CPU(b, pool)
+	start := time.Now()
 	var next atomic.Int64
 	var callers sync.WaitGroup
 	for range benchCallers {
@@ -114,65 +112,12 @@ func measure(b *testing.B, postmaster int, appendOne func(context.Context, event
 		})
 	}
 	callers.Wait()
-	wall, client := time.Since(start), ownCPU(b)-cpuClient
-	server := processTreeCPU(b, postmaster) - cpuServer
+	wall := time.Since(start)
+	clientAfter, serverAfter := pgtest.CPU(b, pool)
+	client, server = clientAfter-client, serverAfter-server
 	return sample{
 		cpu:  float64((client + server).Microseconds()) / float64(n),
 		here: float64(client.Microseconds()) / float64(n),
 		rate: float64(n) / wall.Seconds(),
 	}
-}
-
-func ownCPU(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// postmasterOf is the process id of the server, as the parent of a backend.
-func postmasterOf(b *testing.B, pool *pgxpool.Pool) int {
-	b.Helper()
-	stat := processStat(b, one[int](b, pool, "select pg_backend_pid()"))
-	return stat.parent
-}
-
-type procStat struct {
-	parent int
-	cpu    time.Duration // of the process and of its children that have ended
-}
-
-// processStat reads /proc/<pid>/stat; its clock ticks are 10 ms on every Linux that Go runs on.
-func processStat(b *testing.B, pid int) procStat {
-	b.Helper()
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return procStat{parent: -1} // it has ended
-	}
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:])) // from the third field on
-	number := func(field int) int {
-		n, err := strconv.Atoi(fields[field-3])
-		must(b, err)
-		return n
-	}
-	const tick = 10 * time.Millisecond
-	return procStat{parent: number(4), cpu: time.Duration(number(14)+number(15)+number(16)+number(17)) * tick}
-}
-
-// processTreeCPU is the CPU time of a process and its direct children.
-func processTreeCPU(b *testing.B, pid int) time.Duration {
-	b.Helper()
-	total := processStat(b, pid).cpu
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	must(b, err)
-	for _, dir := range dirs {
-		child, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			continue
-		}
-		if stat := processStat(b, child); stat.parent == pid {
-			total += stat.cpu
-		}
-	}
-	return total
 }

@@ -75,7 +75,7 @@ func (s *Store) commitGroups(stop context.Context) {
 	defer sideStop()
 	var own ownConn
 	defer own.close(mainDone)
-	main := newLane(s, s.queue, maxFlush, true)
+	main := newLane(s, s.queue, s.opts.maxFlush(), true)
 	main.connect = s.lend
 	main.busy = func(r *request) {
 		s.metrics.sideLane.Inc()

@@ -21,6 +21,15 @@ type Options struct {
 	Registry *events.Registry      // decodes history: shared events and the service's private ones
 	Log      *slog.Logger          // nil: discard
 	Metrics  prometheus.Registerer // nil: none
+	// MaxFlush is how many appends may share a transaction; 0: 128. 1 turns group commit off, to measure it.
+	MaxFlush int
+}
+
+func (o Options) maxFlush() int {
+	if o.MaxFlush > 0 {
+		return o.MaxFlush
+	}
+	return maxFlush
 }
 
 // Store is one service's event store. It is safe for concurrent use.
