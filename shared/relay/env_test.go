@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
@@ -174,38 +175,40 @@ func (e *env) onProduce(n int, do func()) {
 	})
 }
 
-// log reads a partition.
+// log reads a partition, with another client than the one under test.
 func (e *env) log(partition int32) []events.Recorded {
 	e.t.Helper()
-	client, err := kafka.NewClient(e.broker.Config("reader"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	r, err := kafka.OpenReader(client, e.topic.Name, partition, 0)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	end := e.broker.Cluster().PartitionInfo(e.topic.Name, partition).HighWatermark
+	client, err := kgo.NewClient(kgo.SeedBrokers(e.broker.Brokers()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+		e.topic.Name: {partition: kgo.NewOffset().AtStart()},
+	}))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer client.Close()
 	var all []events.Recorded
-	for {
-		records, err := r.Next(ctx, 1000)
-		if err != nil {
+	for int64(len(all)) < end {
+		fetched := client.PollFetches(ctx)
+		if err := fetched.Err(); err != nil {
 			e.t.Fatal(err)
 		}
-		if len(records) == 0 {
-			return all
-		}
-		for _, m := range records {
-			rec, err := recorded(m)
+		fetched.EachRecord(func(r *kgo.Record) {
+			rec, err := events.FromHeaders(r.Key, r.Value, func(yield func(k, v []byte) bool) {
+				for _, h := range r.Headers {
+					if !yield([]byte(h.Key), h.Value) {
+						return
+					}
+				}
+			})
 			if err != nil {
-				e.t.Fatalf("%s/%d offset %d: %v", e.topic.Name, partition, m.Offset, err)
+				e.t.Errorf("%s/%d offset %d: %v", e.topic.Name, partition, r.Offset, err)
 			}
 			all = append(all, rec)
-		}
+		})
 	}
+	return all
 }
 
 // ends are the end offsets of the partitions.

@@ -16,7 +16,7 @@ import (
 
 // A relay in a process of its own is the test binary again, told by these variables where store and broker are.
 const (
-	helperDSN     = "FEIRA_RELAY_TEST_DSN"
+	helperDSN     = "FEIRA_RELAY_TEST_DSN" // "broker": the process is a broker instead
 	helperBrokers = "FEIRA_RELAY_TEST_BROKERS"
 )
 
@@ -27,6 +27,10 @@ func runHelper() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
+	if os.Getenv(helperDSN) == "broker" {
+		runBroker(ctx)
+		return
+	}
 	r := New(Options{
 		DSN:   os.Getenv(helperDSN),
 		Kafka: kafka.Config{Brokers: strings.Split(os.Getenv(helperBrokers), ","), ClientID: "helper"},
@@ -36,6 +40,17 @@ func runHelper() {
 	if err := r.Run(ctx); err != nil {
 		os.Exit(1)
 	}
+}
+
+// runBroker prints its address, so that a benchmark can tell its own CPU time from the broker's.
+func runBroker(ctx context.Context) {
+	b, err := kafka.StartEmbedded(ctx, kafka.EmbeddedOptions{})
+	if err != nil {
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.WriteString(b.Brokers()[0] + "\n")
+	<-ctx.Done()
+	b.Close()
 }
 
 // process is a relay that can be frozen.
@@ -66,8 +81,19 @@ func (e *env) process() *process {
 	return &process{e.t, cmd}
 }
 
-func (p *process) signal(s syscall.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil {
+// freeze returns when the process has stopped.
+func (p *process) freeze() {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		p.t.Error(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		p.t.Errorf("the process did not stop: %v", err)
+	}
+}
+
+func (p *process) thaw() {
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		p.t.Error(err)
 	}
 }

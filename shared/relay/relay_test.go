@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"encoding/base64"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -160,12 +162,28 @@ func TestHolesDoNotStopTheRelay(t *testing.T) {
 func TestLargeEventsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, events.Orders)
-	e.exec(`insert into events (stream, version, type, key, data, meta)
-select 'order-' || n, 1, $1, n::text, json_build_object('text', (select string_agg(md5(n::text || i), '') from generate_series(1, 7500) i)),
-       json_build_object('id', gen_random_uuid(), 'time', '2026-01-02T03:04:05Z') from generate_series(1, 80) n`, placed)
-	r, _ := e.start()
-	e.drained()
-	if e.check(); value(r.metrics.rounds) < 2 {
-		t.Error("19 MB were read at once")
+	random := rand.NewChaCha8([32]byte{})
+	texts := make([]string, 50) // 10 MB that do not compress
+	for i := range texts {
+		b := make([]byte, 150_000)
+		_, _ = random.Read(b)
+		texts[i] = base64.StdEncoding.EncodeToString(b)
 	}
+	e.exec(`insert into events (stream, version, type, key, data, meta)
+select 'order-' || n, 1, $1, n::text, json_build_object('text', t), json_build_object('id', gen_random_uuid(), 'time', '2026-01-02T03:04:05Z')
+from unnest($2::text[]) with ordinality u(t, n) order by n`, placed, texts)
+	l := e.elect()
+	b, err := l.read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.rows == 0 || b.rows == len(texts) || !b.full {
+		t.Errorf("read %d of %d at once, more: %t", b.rows, len(texts), b.full)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	e.start()
+	e.drained()
+	e.check()
 }
