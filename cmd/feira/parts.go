@@ -6,21 +6,20 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/feira-shop/feira/api"
 	"github.com/feira-shop/feira/internal/gateway"
 	"github.com/feira-shop/feira/internal/host"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/telemetry"
+	"github.com/feira-shop/feira/shared/web"
 	"github.com/feira-shop/feira/sim/provider"
 )
 
 // handler is everything this process answers: health and metrics, the provider's paths in parts, and the API of its
 // services; of all services when it is the gateway.
-func (c *runCmd) handler(h *host.Host, log *slog.Logger, health http.Handler, parts *http.ServeMux) (http.Handler, error) {
-	for _, p := range []string{"/livez", "/readyz", "/metrics"} {
-		parts.Handle(p, health)
-	}
+func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, metrics *telemetry.Metrics, parts *http.ServeMux) (http.Handler, error) {
+	front := host.Front{Pages: parts, Health: health, Metrics: metrics, Log: log}
 	if c.has("provider") && len(c.Parts) == 1 {
+		front.AddHealth()
 		return parts, nil
 	}
 	backends := map[string]http.Handler{}
@@ -38,11 +37,8 @@ func (c *runCmd) handler(h *host.Host, log *slog.Logger, health http.Handler, pa
 			}
 		}
 	}
-	spec, err := api.Spec()
-	if err != nil {
-		return nil, err
-	}
-	return gateway.New(gateway.Options{Spec: spec, Source: api.Source(), Services: backends, Page: parts, Log: log})
+	front.Services = backends
+	return front.Handler()
 }
 
 // provider adds the payment provider simulator, with its own store, to the paths of this process.

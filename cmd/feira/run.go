@@ -75,7 +75,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 		defer cancel()
 		h.Stop(limit)
 	}()
-	handler, err := c.handler(h, log, health.Handler(metrics.Handler()), parts)
+	handler, err := c.handler(h, log, health, metrics, parts)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -169,21 +168,7 @@ func (d *demo) note(format string, args ...any) {
 }
 
 // awaitReady waits until every check passes.
-func (d *demo) awaitReady(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		failing := d.health.Ready(limit)
-		if len(failing) == 0 {
-			return nil
-		}
-		select {
-		case <-limit.Done():
-			return fmt.Errorf("not ready after a minute: %w", errors.Join(sorted(failing)...))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
+func (d *demo) awaitReady(ctx context.Context) error { return host.AwaitReady(ctx, d.health) }
 
 // stop undoes the start, last first.
 func (d *demo) stop() {

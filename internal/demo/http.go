@@ -3,13 +3,10 @@ package demo
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 
-	"github.com/feira-shop/feira/api"
-	"github.com/feira-shop/feira/internal/gateway"
+	"github.com/feira-shop/feira/internal/host"
 	"github.com/feira-shop/feira/internal/live"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/telemetry"
@@ -17,22 +14,14 @@ import (
 )
 
 // mount builds the one public address: the API, its page, the live page, health and metrics.
-func (d *demo) mount(metrics *telemetry.Metrics) error {
+func (d *demo) mount(metrics *telemetry.Metrics) (err error) {
 	feed := live.New()
-	spec, err := api.Spec()
-	if err != nil {
-		return err
-	}
-	mux := http.NewServeMux()
-	health := d.health.Handler(metrics.Handler())
-	for _, p := range []string{"/livez", "/readyz", "/metrics"} {
-		mux.Handle(p, health)
-	}
-	mux.HandleFunc("GET /{$}", feed.Page)
-	mux.HandleFunc("GET /live", feed.Events)
-	d.handler, err = gateway.New(gateway.Options{
-		Spec: spec, Source: api.Source(), Services: d.host.Handlers(), Page: mux, Log: d.log,
-	})
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /{$}", feed.Page)
+	pages.HandleFunc("GET /live", feed.Events)
+	d.handler, err = host.Front{
+		Services: d.host.Handlers(), Pages: pages, Health: d.health, Metrics: metrics, Log: d.log,
+	}.Handler()
 	if err != nil {
 		return err
 	}
@@ -70,13 +59,4 @@ func (d *demo) background(f func(ctx context.Context)) {
 	done := make(chan struct{})
 	go func() { defer close(done); f(ctx) }()
 	d.stops = append(d.stops, func() { cancel(); <-done })
-}
-
-// sorted lists failing checks by name.
-func sorted(failing map[string]error) []error {
-	var list []error
-	for _, name := range slices.Sorted(maps.Keys(failing)) {
-		list = append(list, fmt.Errorf("%s: %w", name, failing[name]))
-	}
-	return list
 }

@@ -24,6 +24,8 @@ type Config struct {
 	Hold        time.Duration // of a suspected duplicate; 0 is 15 minutes
 	ProviderURL string        // address of the payment provider
 	ProviderKey string        // secret the provider knows us by
+	// ProviderTimeout bounds one request to the provider; 0 is the default of payments.
+	ProviderTimeout time.Duration
 }
 
 // Services declares the whole shop.
@@ -39,7 +41,7 @@ func Services(cfg Config) []service.Definition {
 		catalog.Service(catalog.Config{First: first}),
 		orders.Service(orders.Config{Deadline: cfg.Deadline, Hold: cfg.Hold, Products: len(first)}),
 		inventory.Service(inventory.Config{First: stock}),
-		payments.Service(payments.Config{ProviderURL: cfg.ProviderURL, ProviderKey: cfg.ProviderKey}),
+		payments.Service(payments.Config{ProviderURL: cfg.ProviderURL, ProviderKey: cfg.ProviderKey, Timeout: cfg.ProviderTimeout}),
 		fraud.Service(fraud.Config{Disorder: cfg.Deadline}),
 		loyalty.Service(),
 	}
