@@ -52,21 +52,19 @@ func duplicates(disorder time.Duration) operator.Definition {
 func Stream(payment string) string { return "verdict-" + payment }
 
 func card(r events.Recorded) string {
-	p, _ := purchase(r)
-	return Key(p)
+	return Key(purchase(r))
 }
 
 func purchasedAt(r events.Recorded) time.Time {
-	p, _ := purchase(r)
-	return p.PurchasedAt
+	return purchase(r).PurchasedAt
 }
 
-func purchase(r events.Recorded) (events.Purchase, bool) {
+func purchase(r events.Recorded) events.Purchase {
 	switch e := r.Event.(type) {
 	case events.PaymentAuthorized:
-		return e.Purchase, true
+		return e.Purchase
 	case events.PaymentVoided:
-		return e.Purchase, true
+		return e.Purchase
 	}
-	return events.Purchase{}, false
+	return events.Purchase{}
 }

@@ -111,7 +111,7 @@ func release(r Reservation, c Release) []events.Event {
 	case Reserved:
 		return events.List(events.StockReleased{Order: c.Order, Lines: r.Lines})
 	case "":
-		return events.List(ReservationClosed{Order: c.Order})
+		return events.List(ReservationClosed(c))
 	}
 	return nil
 }
