@@ -116,7 +116,7 @@ func describe(admin sarama.ClusterAdmin, name string) (*sarama.TopicMetadata, er
 	case len(metas) != 1:
 		return nil, fmt.Errorf("asked for one topic, metadata has %d", len(metas))
 	case errors.Is(metas[0].Err, sarama.ErrUnknownTopicOrPartition):
-		return nil, nil //nolint:nilnil // absence is an answer here, not a failure
+		return nil, nil // absence is an answer here, not a failure
 	case metas[0].Err != sarama.ErrNoError:
 		return nil, metas[0].Err
 	}
@@ -146,16 +146,9 @@ func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetad
 	if n := len(found.Partitions); n != int(t.Partitions) {
 		diff = append(diff, TopicDifference{t.Name, "number of partitions", strconv.Itoa(n), strconv.Itoa(int(t.Partitions))})
 	}
-	entries, err := admin.DescribeConfig(sarama.ConfigResource{
-		Type: sarama.TopicResource, Name: t.Name,
-		ConfigNames: []string{cleanupPolicy, timestampType, retentionMS, retentionBytes},
-	})
+	have, err := configOf(admin, t.Name)
 	if err != nil {
 		return nil, err
-	}
-	have := make(map[string]string, len(entries))
-	for _, e := range entries {
-		have[e.Name] = e.Value
 	}
 	check := []string{cleanupPolicy, timestampType}
 	if t.Retention == events.Forever && !t.Compacted {
@@ -168,6 +161,27 @@ func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetad
 		}
 	}
 	return diff, nil
+}
+
+// configOf reads the settings that are checked.
+func configOf(admin sarama.ClusterAdmin, topic string) (map[string]string, error) {
+	resources, err := admin.DescribeConfigs([]*sarama.ConfigResource{{
+		Type: sarama.TopicResource, Name: topic,
+		ConfigNames: []string{cleanupPolicy, timestampType, retentionMS, retentionBytes},
+	}}, sarama.DescribeConfigsOptions{})
+	if err != nil {
+		return nil, err
+	}
+	config := map[string]string{}
+	for _, r := range resources {
+		if r.ErrorCode != sarama.ErrNoError {
+			return nil, fmt.Errorf("read its settings: %w", r.ErrorCode)
+		}
+		for _, e := range r.Configs {
+			config[e.Name] = e.Value
+		}
+	}
+	return config, nil
 }
 
 // awaitLeaders waits until a new topic can be written: Kafka answers the creation before its brokers know of it.

@@ -150,11 +150,11 @@ func adminOf(t *testing.T, b *kafka.Embedded) sarama.ClusterAdmin {
 
 func setting(t *testing.T, admin sarama.ClusterAdmin, topic, name string) string {
 	t.Helper()
-	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{name}})
-	if err != nil {
-		t.Fatal(err)
+	resources, err := admin.DescribeConfigs([]*sarama.ConfigResource{{Type: sarama.TopicResource, Name: topic}}, sarama.DescribeConfigsOptions{})
+	if err != nil || len(resources) != 1 {
+		t.Fatalf("settings of %s: %v, %v", topic, resources, err)
 	}
-	for _, e := range entries {
+	for _, e := range resources[0].Configs {
 		if e.Name == name {
 			return e.Value
 		}

@@ -54,7 +54,7 @@ from generate_series(1, $2::int) n`, placed, stored)
 		if l.position != stored {
 			b.Fatalf("published up to %d", l.position)
 		}
-		if err := l.close(); err != nil {
+		if err := l.close(context.Background()); err != nil {
 			b.Error(err)
 		}
 		b.StartTimer()

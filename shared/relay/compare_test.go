@@ -136,6 +136,26 @@ func TestALostLogIsANamedStop(t *testing.T) {
 	e.check()
 }
 
+func TestALogThatIsLostUnderARunningRelayIsANamedStop(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, events.Orders)
+	e.append(placed, keys(60)...)
+	r, _ := e.start()
+	e.drained()
+	if err := e.broker.Cluster().DeleteTopic("orders"); err != nil {
+		t.Fatal(err)
+	}
+	if err := kafka.EnsureTopics(t.Context(), e.broker.Config(""), []events.Topic{e.topic}, kafka.EnsureOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.append(placed, "key-0")
+	e.until("the relay has stopped", func() bool { return r.Health() != nil })
+	var lost *LogLostError
+	if !errors.As(r.Health(), &lost) || e.cursor() != 60 {
+		t.Errorf("got %v, cursor at %d", r.Health(), e.cursor())
+	}
+}
+
 // Records of others are not the store's, whatever they claim.
 func TestStrangersAreNotCompared(t *testing.T) {
 	t.Parallel()

@@ -45,9 +45,9 @@ type env struct {
 	topic  events.Topic
 }
 
-func newEnv(t testing.TB, topic events.Topic) *env {
-	t.Helper()
-	return &env{t: t, db: pgtest.New(t, eventstore.Migrations(), Migrations()), broker: kafkatest.New(t, topic), topic: topic}
+func newEnv(tb testing.TB, topic events.Topic) *env {
+	tb.Helper()
+	return &env{t: tb, db: pgtest.New(tb, eventstore.Migrations(), Migrations()), broker: kafkatest.New(tb, topic), topic: topic}
 }
 
 func (e *env) options() Options {

@@ -54,7 +54,7 @@ func (r *Relay) elect(ctx context.Context) (*leader, error) {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, nil //nolint:nilnil // nobody to lead any more
+			return nil, nil // nobody is to lead any more
 		}
 		return nil, fmt.Errorf("relay: %w", err)
 	}
@@ -62,7 +62,7 @@ func (r *Relay) elect(ctx context.Context) (*leader, error) {
 	for looked := time.Now(); ; {
 		var locked bool
 		if err := l.row(ctx, []any{&locked}, "select pg_try_advisory_lock($1)", leaderLock); err != nil {
-			return nil, errors.Join(fmt.Errorf("relay: lock: %w", err), l.close())
+			return nil, errors.Join(fmt.Errorf("relay: lock: %w", err), l.close(ctx))
 		}
 		if locked {
 			break
@@ -71,15 +71,15 @@ func (r *Relay) elect(ctx context.Context) (*leader, error) {
 			looked = time.Now()
 			var ended int
 			if err := l.row(ctx, []any{&ended}, evictSQL, leaderLock, r.timing.frozen.Seconds()); err != nil {
-				return nil, errors.Join(fmt.Errorf("relay: look for a frozen leader: %w", err), l.close())
+				return nil, errors.Join(fmt.Errorf("relay: look for a frozen leader: %w", err), l.close(ctx))
 			}
 		}
 		if rest(ctx, r.timing.elect, nil); ctx.Err() != nil {
-			return nil, l.close()
+			return nil, l.close(ctx)
 		}
 	}
 	if err := l.take(ctx); err != nil {
-		return nil, errors.Join(err, l.close())
+		return nil, errors.Join(err, l.close(ctx))
 	}
 	return l, nil
 }
@@ -233,12 +233,12 @@ func (l *leader) exec(ctx context.Context, sql string, args ...any) error {
 }
 
 // close gives the leadership up: the lock goes with the session.
-func (l *leader) close() error {
+func (l *leader) close(ctx context.Context) error {
 	var err error
 	if l.publisher != nil {
 		err = l.publisher.Close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), l.relay.timing.finish)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.relay.timing.finish)
 	defer cancel()
 	// A session that the server has ended cannot be closed in good order, and need not be.
 	_ = l.conn.Close(ctx)

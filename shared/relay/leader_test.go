@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -95,7 +96,7 @@ func TestALeaderWithoutItsSessionStopsWithinOneBatch(t *testing.T) {
 	e := newEnv(t, events.Orders)
 	e.append(placed, keys(2*maxEvents)...)
 	l := e.elect()
-	defer func() { _ = l.close() }()
+	defer func() { _ = l.close(context.Background()) }()
 	l.relay.timing.ping = 10 * time.Millisecond
 	release := make(chan struct{})
 	e.onProduce(1, func() {
@@ -121,7 +122,7 @@ func TestAnEarlierLeadersWritesAreRefused(t *testing.T) {
 	e := newEnv(t, events.Orders)
 	e.append(placed, keys(10)...)
 	l := e.elect()
-	defer func() { _ = l.close() }()
+	defer func() { _ = l.close(context.Background()) }()
 	e.exec("update relay_cursor set term = term + 1")
 	if _, err := l.round(t.Context()); !errors.Is(err, errFenced) {
 		t.Errorf("moving the cursor: %v", err)
@@ -215,7 +216,7 @@ func TestAnotherNumberOfPartitionsIsANamedStop(t *testing.T) {
 	if err := running.publish(t.Context()); !errors.As(err, &count) || count.Have != 7 || count.Want != 6 || count.Topic != "orders" {
 		t.Errorf("the running leader: %v", err)
 	}
-	if err := running.close(); err != nil {
+	if err := running.close(t.Context()); err != nil {
 		t.Error(err)
 	}
 

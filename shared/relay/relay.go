@@ -135,7 +135,7 @@ func (r *Relay) lead(ctx context.Context) (led bool, err error) {
 		r.metrics.leader.Set(0)
 		r.metrics.outbox.Set(0)
 		r.metrics.oldest.Set(0)
-		err = errors.Join(err, l.close())
+		err = errors.Join(err, l.close(ctx))
 	}()
 	r.log.Info("leading", "term", l.term, "position", l.position)
 	if err := l.prepare(ctx); err != nil {

@@ -180,7 +180,7 @@ from unnest($2::text[]) with ordinality u(t, n) order by n`, placed, texts)
 	if b.rows == 0 || b.rows == len(texts) || !b.full {
 		t.Errorf("read %d of %d at once, more: %t", b.rows, len(texts), b.full)
 	}
-	if err := l.close(); err != nil {
+	if err := l.close(context.Background()); err != nil {
 		t.Error(err)
 	}
 	e.start()

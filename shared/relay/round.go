@@ -111,7 +111,9 @@ func (l *leader) send(ctx context.Context, b *batch) error {
 		}
 		l.relay.metrics.published.Add(float64(acked))
 		l.relay.metrics.batch.Observe(float64(acked))
-		l.advance(b, acked, offsets)
+		if err := l.advance(b, acked, offsets); err != nil {
+			return err
+		}
 	}
 	if position > l.position {
 		if err := l.save(ctx, position); err != nil {
@@ -134,16 +136,21 @@ func (l *leader) deliver(ctx context.Context, records []kafka.Record) (offsets [
 	return offsets, err
 }
 
-// advance takes note of what was acknowledged.
-func (l *leader) advance(b *batch, acked int, offsets []int64) {
+// advance takes note of what was acknowledged. A partition cannot get shorter: where it has, it is another one.
+func (l *leader) advance(b *batch, acked int, offsets []int64) error {
 	now := time.Now()
 	for i := range acked {
-		p := &l.partitions[b.records[i].Partition]
+		n := b.records[i].Partition
+		p := &l.partitions[n]
+		if offsets[i] >= 0 && offsets[i] < p.next {
+			return &LogLostError{Topic: l.relay.opts.Topic.Name, Partition: n, End: offsets[i], Want: p.next}
+		}
 		p.last, p.changed, p.record = b.at[i], true, now
 		if offsets[i] >= 0 { // else the older, lower one will do: more is compared than necessary
 			p.next = offsets[i] + 1
 		}
 	}
+	return nil
 }
 
 // save moves the cursor, together with what is known of each partition as of it.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -131,7 +132,7 @@ func TestTicksKeepBehindTheBacklog(t *testing.T) {
 	e.append(placed, keys(maxEvents)...) // partitions that were idle before
 	e.exec("update events set recorded_at = recorded_at - interval '1 hour' + position * interval '10 milliseconds'")
 	l := e.elect()
-	defer func() { _ = l.close() }()
+	defer func() { _ = l.close(context.Background()) }()
 	quickTicks(l.relay)
 	for more := true; more; {
 		for i := range l.partitions { // all are silent at each round

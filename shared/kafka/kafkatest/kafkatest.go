@@ -11,17 +11,17 @@ import (
 )
 
 // New starts an embedded broker in memory with the topics created. It is closed when the test ends.
-func New(t testing.TB, topics ...events.Topic) *kafka.Embedded {
-	t.Helper()
+func New(tb testing.TB, topics ...events.Topic) *kafka.Embedded {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	e, err := kafka.StartEmbedded(ctx, kafka.EmbeddedOptions{})
 	if err != nil {
-		t.Fatalf("start a broker: %v", err)
+		tb.Fatalf("start a broker: %v", err)
 	}
-	t.Cleanup(e.Close)
+	tb.Cleanup(e.Close)
 	if err := kafka.EnsureTopics(ctx, e.Config("kafkatest"), topics, kafka.EnsureOptions{}); err != nil {
-		t.Fatalf("create topics: %v", err)
+		tb.Fatalf("create topics: %v", err)
 	}
 	return e
 }
