@@ -2,11 +2,12 @@ package orders
 
 import (
 	"context"
-	"slices"
+	"errors"
 
 	"github.com/feira-shop/feira/services/orders/api"
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/shared/decider"
+	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/web"
 )
 
@@ -26,11 +27,15 @@ func (h *handlers) change(ctx context.Context, id, key string, ifMatch *string, 
 		if err := match.Check(before.Version); err != nil {
 			return accepted, err
 		}
-		if match.Given() {
-			opts = append(opts, decider.IfVersion(before.Version))
+		if v, only := match.Version(); only { // * is content with whatever is there
+			opts = append(opts, decider.IfVersion(v))
 		}
 	}
 	o, err := decider.Handle(ctx, h.store, Rules, Stream(id), cmd, meta(ctx, id, key), opts...)
+	var conflict *eventstore.ConflictError
+	if errors.As(err, &conflict) && o.State.carriedOut(key) { // by a repeat at the same time
+		o, err = decider.Handle(ctx, h.store, Rules, Stream(id), cmd, meta(ctx, id, key))
+	}
 	if err != nil {
 		return accepted, err
 	}
@@ -71,7 +76,7 @@ func (h *handlers) ReleaseOrder(ctx context.Context, r api.ReleaseOrderRequestOb
 	}
 	who := caller(ctx)
 	accepted, err := h.change(ctx, r.Id, key, r.Params.IfMatch, Release{
-		Command: key, By: who.Subject, Operator: slices.Contains(who.Roles, auth.Operator), ConfirmBy: h.now().UTC().Add(h.cfg.Deadline),
+		Command: key, By: who.Subject, Operator: who.Has(auth.Operator), ConfirmBy: h.now().UTC().Add(h.cfg.Deadline),
 	})
 	return api.ReleaseOrder202JSONResponse{OrderAcceptedJSONResponse: accepted}, err
 }

@@ -27,7 +27,7 @@ type (
 		Operator    bool
 		ConfirmBy   time.Time
 	}
-	// Refund gives back part of what was paid; a zero amount means all that is left.
+	// Refund gives back part of what was paid; no amount at all (not even a currency) means all that is left.
 	Refund struct {
 		Command, By, Reason string
 		Amount              money.Money

@@ -52,15 +52,19 @@ func place(o Order, c Place) ([]events.Event, error) {
 	}), nil
 }
 
-// sums checks every line and returns subtotal and total: sum of lines + shipping − discount.
+// sums checks every line and returns subtotal and total: sum of lines + shipping − discount. A total of nothing is
+// refused, since nobody could authorise it and the order would wait in vain.
 func sums(c Place) (subtotal, total money.Money, err error) {
 	subtotal = money.New(0, c.Shipping.Currency)
 	for _, l := range c.Lines {
+		if l.Quantity < 1 || l.UnitPrice.Amount < 0 {
+			return subtotal, total, &SumError{SKU: l.SKU, Want: l.UnitPrice, Got: l.Total}
+		}
 		want, err := l.UnitPrice.Times(l.Quantity)
 		if err != nil {
 			return subtotal, total, err
 		}
-		if l.Quantity < 1 || want != l.Total {
+		if want != l.Total {
 			return subtotal, total, &SumError{SKU: l.SKU, Want: want, Got: l.Total}
 		}
 		if subtotal, err = subtotal.Add(l.Total); err != nil {
@@ -73,8 +77,8 @@ func sums(c Place) (subtotal, total money.Money, err error) {
 	if total, err = total.Sub(c.Discount); err != nil {
 		return subtotal, total, err
 	}
-	if len(c.Lines) == 0 || total.Amount < 0 {
-		return subtotal, total, &SumError{Want: money.New(0, total.Currency), Got: total}
+	if total.Amount <= 0 || c.Shipping.Amount < 0 || c.Discount.Amount < 0 {
+		return subtotal, total, &SumError{Want: money.New(1, total.Currency), Got: total}
 	}
 	return subtotal, total, nil
 }

@@ -49,10 +49,14 @@ func (e *RefundError) Error() string {
 
 // SumError says that prices and quantities do not add up; it is a fault of ours, never of the customer.
 type SumError struct {
-	SKU       string
+	SKU       string // of the line; "" when it is the whole
 	Want, Got money.Money
 }
 
 func (e *SumError) Error() string {
-	return fmt.Sprintf("orders: line %q does not add up: %s wanted, %s given", e.SKU, e.Want, e.Got)
+	if e.SKU == "" {
+		return fmt.Sprintf("orders: the order does not add up: its total is %s, at least %s is wanted, "+
+			"and neither shipping nor discount below zero", e.Got, e.Want)
+	}
+	return fmt.Sprintf("orders: line %q does not add up: %s wanted, %s given, for at least one piece", e.SKU, e.Want, e.Got)
 }

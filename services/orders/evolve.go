@@ -10,12 +10,14 @@ import (
 func Evolve(o Order, event events.Event) Order {
 	switch e := event.(type) {
 	case events.OrderPlaced:
-		return placed(e)
+		return begun(e)
 	case events.OrderStockReserved:
 		o.Stock = true
 	case events.OrderPaymentAuthorized:
 		o.Payment = &Payment{ID: e.Payment, Brand: e.Brand, LastFour: e.LastFour}
-		o.Financial = Authorized
+		if o.Captured == 0 {
+			o.Financial = Authorized
+		}
 	case events.OrderFraudCleared:
 		o.Cleared = true
 	case events.OrderHeld:
@@ -25,18 +27,18 @@ func Evolve(o Order, event events.Event) Order {
 	case events.OrderReleased:
 		o.Status, o.Reason, o.Cleared = Placed, "", true
 		o.DueAt = e.ConfirmBy.UnixMicro()
-		o.Commands = remember(o.Commands, e.Command, "release")
+		o.Commands = remember(o.Commands, e.Command, released)
 	case events.OrderConfirmed:
 		o.Status, o.DueAt = Confirmed, 0
 	case events.OrderCancelled:
-		o = cancelled(o, e)
+		o = ended(o, e)
 	default:
 		return evolveMoney(o, event)
 	}
 	return o
 }
 
-func placed(e events.OrderPlaced) Order {
+func begun(e events.OrderPlaced) Order {
 	return Order{
 		ID: e.Order, Number: e.Number, Customer: e.Customer, Status: Placed, Financial: Pending,
 		Lines: e.Lines, Subtotal: e.Subtotal, Shipping: e.Shipping, Discount: e.Discount, Total: e.Total,
@@ -45,9 +47,9 @@ func placed(e events.OrderPlaced) Order {
 	}
 }
 
-func cancelled(o Order, e events.OrderCancelled) Order {
+func ended(o Order, e events.OrderCancelled) Order {
 	o.Status, o.Reason, o.DueAt = Cancelled, e.Reason, 0
-	o.Commands = remember(o.Commands, e.Command, "cancel")
+	o.Commands = remember(o.Commands, e.Command, cancelled(e.Detail))
 	if o.Financial == Pending {
 		o.Financial = Voided // nothing was ever reserved, as far as the order knows
 		if e.Reason == events.ReasonPaymentDeclined {
@@ -71,8 +73,10 @@ func evolveMoney(o Order, event events.Event) Order {
 			o.Financial = Refunded
 		}
 		o.Refunds = settle(o.Refunds, e.Command, "done")
-	case events.OrderRefundFailed:
-		o.Refunds = settle(o.Refunds, e.Command, "failed")
+	case events.OrderRefundFailed: // also that of a cancellation, or its repeat would be noted again
+		o.Refunds = with(o.Refunds, e.Command, RefundState{
+			Amount: e.Amount.Amount, Reason: o.Refunds[e.Command].Reason, State: "failed",
+		})
 	}
 	return o
 }

@@ -66,6 +66,9 @@ func (h *handlers) ListOrders(ctx context.Context, r api.ListOrdersRequestObject
 		if err != nil {
 			return nil, err
 		}
+		if l.version == 1 {
+			l.updated = o.PlacedAt // as everywhere
+		}
 		page.Data = append(page.Data, show(o, l.version, l.updated))
 		last = cursor{o.PlacedUS, l.stream}
 	}

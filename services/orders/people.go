@@ -7,8 +7,8 @@ import (
 
 // cancel grants every wish to cancel. Once a service ships goods, it will decide after the order is paid.
 func cancel(o Order, c Cancel) ([]events.Event, error) {
-	if o.Commands[c.Command] == "cancel" {
-		return nil, nil
+	if done, err := o.repeated(c.Command, cancelled(c.Detail)); done || err != nil {
+		return nil, err
 	}
 	if o.Status == Cancelled {
 		return nil, &TransitionError{Order: o.ID, Wish: "cancel", Status: o.Status}
@@ -19,8 +19,8 @@ func cancel(o Order, c Cancel) ([]events.Event, error) {
 }
 
 func release(o Order, c Release) ([]events.Event, error) {
-	if o.Commands[c.Command] == "release" {
-		return nil, nil
+	if done, err := o.repeated(c.Command, released); done || err != nil {
+		return nil, err
 	}
 	if o.Status != OnHold {
 		return nil, &TransitionError{Order: o.ID, Wish: "release", Status: o.Status}
@@ -28,22 +28,29 @@ func release(o Order, c Release) ([]events.Event, error) {
 	if !c.Operator && o.Hold.Reason != events.ReasonDuplicatePurchase {
 		return nil, &ForbiddenError{Order: o.ID, Reason: o.Hold.Reason}
 	}
-	released := events.OrderReleased{Order: o.ID, By: c.By, Command: c.Command, ConfirmBy: c.ConfirmBy}
-	return append(events.List(released), confirm(Evolve(o, released))...), nil
+	fact := events.OrderReleased{Order: o.ID, By: c.By, Command: c.Command, ConfirmBy: c.ConfirmBy}
+	return append(events.List(fact), confirm(Evolve(o, fact))...), nil
 }
 
+// ofCancellation is how payments calls the refund that a cancellation brings about. No request may have this key.
+const ofCancellation = "cancellation"
+
 func refund(o Order, c Refund) ([]events.Event, error) {
-	if known, ok := o.Refunds[c.Command]; ok {
-		if (c.Amount.Amount != 0 && known.Amount != c.Amount.Amount) || known.Reason != c.Reason {
+	all := c.Amount == money.Money{}
+	if known, ok := o.Refunds[c.Command]; ok && c.Command != ofCancellation {
+		if known.Reason != c.Reason || !all && c.Amount != money.New(known.Amount, o.Total.Currency) {
 			return nil, &KeyReusedError{Order: o.ID}
 		}
 		return nil, nil
+	}
+	if _, used := o.Commands[c.Command]; used || c.Command == ofCancellation {
+		return nil, &KeyReusedError{Order: o.ID}
 	}
 	if o.Captured == 0 || o.Status == Cancelled {
 		return nil, &TransitionError{Order: o.ID, Wish: "refund", Status: o.Status}
 	}
 	left := o.Refundable()
-	if c.Amount.Amount == 0 {
+	if all {
 		c.Amount = money.New(left, o.Total.Currency)
 	}
 	if c.Amount.Currency != o.Total.Currency {
@@ -54,6 +61,22 @@ func refund(o Order, c Refund) ([]events.Event, error) {
 	}
 	return events.List(events.OrderRefundRequested{Order: o.ID, Command: c.Command, Amount: c.Amount, Reason: c.Reason, By: c.By}), nil
 }
+
+// repeated reports whether the order carried the request out before. A key that was used for anything else is
+// refused.
+func (o Order) repeated(key, what string) (bool, error) {
+	done, known := o.Commands[key]
+	_, asRefund := o.Refunds[key]
+	if asRefund || known && done != what {
+		return false, &KeyReusedError{Order: o.ID}
+	}
+	return known, nil
+}
+
+// What an order remembers of a request that it carried out: enough to tell a repeat from another one.
+const released = "release"
+
+func cancelled(detail string) string { return "cancel " + fingerprint([]byte(detail)) }
 
 // expire ends a hold that nobody released and an order whose answers did not come in time.
 func expire(o Order, c Expire) ([]events.Event, error) {

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/feira-shop/feira/shared/events"
@@ -32,7 +33,7 @@ func (e *RefusedTokenError) Error() string { return "orders: payment token refus
 // CheckToken refuses card numbers by name, and whatever is no token of the provider. The value is never part of
 // the error.
 func CheckToken(token string) error {
-	if isCardNumber(token) {
+	if hasCardNumber(token) {
 		return &RefusedTokenError{"card_number_refused", "a card number is never accepted; send the provider's token (tok_…)"}
 	}
 	if !strings.HasPrefix(token, "tok_") {
@@ -44,15 +45,24 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// isCardNumber applies the Luhn check (ISO/IEC 7812-1) to the digits of a value that is made of digits.
-func isCardNumber(s string) bool {
-	digits := strings.NewReplacer(" ", "", "-", "", ".", "", "tok_", "").Replace(s)
+// hasCardNumber finds a card number: as the whole value, however it is grouped, or as a run of digits in it.
+func hasCardNumber(s string) bool {
+	whole := strings.NewReplacer(" ", "", "-", "", ".", "", "_", "").Replace(strings.TrimPrefix(s, "tok_"))
+	if isCardNumber(whole) {
+		return true
+	}
+	notDigit := func(r rune) bool { return r < '0' || r > '9' }
+	return slices.ContainsFunc(strings.FieldsFunc(s, notDigit), isCardNumber)
+}
+
+// isCardNumber applies the Luhn check (ISO/IEC 7812-1) to a value that is made of 12 to 19 digits.
+func isCardNumber(digits string) bool {
 	if len(digits) < 12 || len(digits) > 19 {
 		return false
 	}
 	sum := 0
 	for i := range len(digits) {
-		d := int(digits[len(digits)-1-i] - '0')
+		d := int(digits[len(digits)-1-i]) - '0'
 		if d < 0 || d > 9 {
 			return false
 		}
@@ -86,6 +96,9 @@ func priceLines(wanted []events.Quantity, sold map[string]product) ([]events.Lin
 
 // shippingFor is what sending the lines costs, in the currency of the first.
 func shippingFor(lines []events.Line) (money.Money, error) {
+	if len(lines) == 0 {
+		return money.Money{}, &SumError{}
+	}
 	sum := money.New(0, lines[0].UnitPrice.Currency)
 	for _, l := range lines {
 		var err error

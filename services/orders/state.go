@@ -60,9 +60,9 @@ type Order struct {
 	Reason   string   `json:"reason,omitempty"`  // why cancelled or held
 	Captured int64    `json:"captured,omitempty"`
 	Returned int64    `json:"returned,omitempty"` // minor units refunded so far
-	// Refunds by the id of their request.
+	// Refunds by the id of their request; that of a cancellation only when it failed.
 	Refunds map[string]RefundState `json:"refunds,omitempty"`
-	// Commands that were carried out, by the id of their request.
+	// Commands that were carried out, by the id of their request: what it was, and the hash of what it said.
 	Commands map[string]string `json:"commands,omitempty"`
 }
 
