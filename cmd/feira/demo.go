@@ -11,20 +11,29 @@ import (
 )
 
 type demoCmd struct {
-	Listen      string        `env:"FEIRA_DEMO_LISTEN" default:"127.0.0.1:8080" help:"Address of the shop."`
-	KafkaListen string        `env:"FEIRA_DEMO_KAFKA_LISTEN" default:"127.0.0.1:9092" help:"Address of the embedded Kafka."`
-	Data        string        `env:"FEIRA_DEMO_DATA" type:"path" placeholder:"DIR" help:"Folder that is kept between runs; without it, a temporary one."`
-	Shoppers    float64       `env:"FEIRA_DEMO_SHOPPERS" default:"2" help:"New orders per second; 0: nobody."`
-	For         time.Duration `env:"FEIRA_DEMO_FOR" placeholder:"DURATION" help:"Then stop, let every order settle, summarise and verify."`
-	Deadline    time.Duration `env:"FEIRA_DEADLINE" default:"30s" help:"How long an order may take from placed to confirmed."`
-	Without     []string      `env:"FEIRA_DEMO_WITHOUT" placeholder:"SERVICE" help:"Services to leave to other processes (feira run)."`
-	Seed        int64         `env:"FEIRA_DEMO_SEED" default:"1" help:"Of the shoppers' choices."`
+	Listen      string        `env:"FEIRA_DEMO_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the shop; port 0 takes any free one (default: ${default})."`
+	KafkaListen string        `env:"FEIRA_DEMO_KAFKA_LISTEN" default:"127.0.0.1:9092" placeholder:"ADDRESS" help:"Address of the embedded Kafka, on 127.0.0.1; port 0 takes any free one (default: ${default})."`
+	Data        string        `env:"FEIRA_DEMO_DATA" type:"path" placeholder:"DIR" help:"Folder that keeps everything between runs, also after kill -9 (default: a temporary one)."`
+	Shoppers    float64       `env:"FEIRA_DEMO_SHOPPERS" default:"2" placeholder:"N" help:"New orders per second, 0 to 1000; 0: nobody orders by itself (default: ${default})."`
+	For         time.Duration `env:"FEIRA_DEMO_FOR" placeholder:"DURATION" help:"Trade for so long, let every order settle, summarise and verify; exit code 1 if anything differs (default: until Ctrl-C)."`
+	Deadline    time.Duration `env:"FEIRA_DEADLINE" default:"30s" placeholder:"DURATION" help:"How long an order may take from placed to confirmed, else it is cancelled (default: ${default})."`
+	Without     []string      `env:"FEIRA_DEMO_WITHOUT" placeholder:"SERVICE" help:"Services to leave to other processes: feira --env-file DIR/feira.env run SERVICE."`
+	Seed        int64         `env:"FEIRA_DEMO_SEED" default:"1" placeholder:"N" help:"The same seed makes the shoppers choose the same (default: ${default})."`
 }
 
 // Run runs the demo.
 func (c *demoCmd) Run(ctx context.Context) error {
 	return demo.Run(ctx, demo.Options{
 		Listen: c.Listen, KafkaListen: c.KafkaListen, Data: c.Data, Shoppers: c.Shoppers, For: c.For, Deadline: c.Deadline,
-		Without: c.Without, Seed: c.Seed, Out: os.Stdout, Terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		Without: c.Without, Seed: c.Seed, Out: os.Stdout, Width: terminalWidth,
 	})
+}
+
+// terminalWidth is how many columns the output has, 0 when it is no terminal.
+func terminalWidth() int {
+	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }

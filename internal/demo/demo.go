@@ -4,8 +4,8 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,33 +24,25 @@ import (
 	"github.com/feira-shop/feira/sim/provider"
 )
 
-// Options are what a user may choose.
-type Options struct {
-	Listen      string        // address of the shop
-	KafkaListen string        // address of the broker
-	Data        string        // folder kept between runs; "": a temporary one
-	Shoppers    float64       // new orders per second; 0: nobody
-	For         time.Duration // then stop, settle, summarise and verify; 0: until interrupted
-	Deadline    time.Duration // from placed to confirmed
-	Without     []string      // services that are left to other processes
-	Seed        int64         // of the shoppers' choices
-	Out         io.Writer     // what a person reads
-	Terminal    bool          // Out is a terminal: a live line is kept up to date
-}
-
 // Hold is how long the demo holds a suspected duplicate.
 const Hold = 10 * time.Second
 
-// The provider answers some requests later than payments waits, as real ones do.
-const providerDelay = 6 * time.Second
+const (
+	// The provider answers some requests later than payments waits, as real ones do.
+	providerDelay = 6 * time.Second
+	stopWithin    = 10 * time.Second // what services may take to stop
+)
 
 // demo is a running demo.
 type demo struct {
 	opts     Options
+	console  *console
 	log      *slog.Logger
 	infra    *infra
 	all      []service.Definition
 	host     *host.Host
+	metrics  *telemetry.Metrics
+	listener net.Listener
 	provider string // address
 	shop     string // address
 	health   *web.Health
@@ -58,10 +50,26 @@ type demo struct {
 	stops    []func()
 }
 
-// Run runs the demo until ctx ends or the time is over. An error of [VerifyError] says that the books do not balance.
+// Run runs the demo until ctx ends or the time is over. An error of [VerifyError] says that the books do not balance,
+// [ErrInterrupted] that ctx ended before the time was over.
 func Run(ctx context.Context, o Options) error {
-	d := &demo{opts: o}
+	if err := o.validate(); err != nil {
+		return err
+	}
+	d := &demo{opts: o, console: &console{out: o.Out, width: o.Width}, metrics: telemetry.NewMetrics()}
 	defer d.stop()
+	err := d.run(ctx)
+	var differs *VerifyError
+	if ctx.Err() == nil || errors.As(err, &differs) {
+		return err
+	}
+	if o.For > 0 {
+		return ErrInterrupted
+	}
+	return nil
+}
+
+func (d *demo) run(ctx context.Context) error {
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -72,28 +80,34 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (d *demo) start(ctx context.Context) error {
-	var err error
-	started := time.Now()
-	d.note("starting Kafka and Postgres …")
-	if d.infra, err = startInfra(ctx, d.opts); err != nil {
+	began := time.Now()
+	if err := d.listen(ctx); err != nil {
 		return err
+	}
+	d.console.note("starting Kafka and Postgres …")
+	var err error
+	if d.infra, err = startInfra(ctx, d.opts); err != nil {
+		return d.opts.explain(err)
 	}
 	d.stops = append(d.stops, d.infra.stop)
 	if err := d.openLog(); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{d.startProvider, d.startServices, d.serve, d.awaitReady} {
+	for _, step := range []func(context.Context) error{d.startProvider, d.startServices, d.serve} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	d.note("ready after %s", time.Since(started).Round(10*time.Millisecond))
+	if err := host.AwaitReady(ctx, d.health); err != nil {
+		return err
+	}
+	d.console.note("ready after %s", time.Since(began).Round(10*time.Millisecond))
 	return nil
 }
 
 // openLog sends the services' logs to a file, so that the terminal stays readable.
 func (d *demo) openLog() error {
-	f, err := os.OpenFile(filepath.Join(d.infra.dir, "feira.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(d.infra.path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
@@ -115,15 +129,17 @@ func (d *demo) startProvider(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := provider.New(provider.Options{Pool: pool, Key: d.infra.providerKey, Delay: providerDelay, Log: d.log})
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	d.stops = append(d.stops, pool.Close)
+	server := provider.New(provider.Options{
+		Pool: pool, Key: d.infra.providerKey, Delay: providerDelay, Log: d.log, Metrics: d.metrics.Service("provider"),
+	})
+	listener, err := d.infra.listenAgain(ctx, "FEIRA_PROVIDER_URL")
 	if err != nil {
-		pool.Close()
 		return fmt.Errorf("open a port for the payment provider: %w", err)
 	}
 	d.provider = "http://" + listener.Addr().String()
-	d.stops = append(d.stops, pool.Close)
 	d.serveUntilStop(listener, server.Handler())
+	d.stops = append(d.stops, server.Close) // before the server is stopped: answers that are late on purpose go at once
 	return nil
 }
 
@@ -135,7 +151,7 @@ func (d *demo) startServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.note("bringing %d databases and %d topics up to date …", len(d.all)+1, len(events.Topics()))
+	d.console.note("bringing %d databases and %d topics up to date …", len(d.all)+1, len(events.Topics()))
 	if err := d.infra.prepare(ctx, d.all); err != nil {
 		return err
 	}
@@ -143,36 +159,36 @@ func (d *demo) startServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.note("starting the services …")
-	metrics := telemetry.NewMetrics()
+	d.console.note("starting %d services …", len(ours))
 	d.host, err = host.Start(ctx, host.Config{
-		Services: ours, Kafka: d.infra.kafka.Config("feira"), Member: "demo", Auth: verifier, Log: d.log, Metrics: metrics,
-		DSN: func(name string) (string, error) { return d.infra.postgres.DSN(name), nil },
+		Services: ours, Kafka: d.infra.kafka.Config("feira"), Member: "demo", Auth: verifier, Log: d.log, Metrics: d.metrics,
+		DSN: d.dsn,
 	})
 	if err != nil {
 		return err
 	}
 	d.stops = append(d.stops, func() {
-		limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 		defer cancel()
 		d.host.Stop(limit)
 	})
 	d.health = web.NewHealth(d.log)
 	d.host.AddChecks(d.health)
-	return d.mount(metrics)
+	return d.mount()
 }
 
-// note tells a person what goes on.
-func (d *demo) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(d.opts.Out, "feira: "+format+"\n", args...)
-}
-
-// awaitReady waits until every check passes.
-func (d *demo) awaitReady(ctx context.Context) error { return host.AwaitReady(ctx, d.health) }
+func (d *demo) dsn(database string) (string, error) { return d.infra.postgres.DSN(database), nil }
 
 // stop undoes the start, last first.
 func (d *demo) stop() {
 	for i := len(d.stops) - 1; i >= 0; i-- {
 		d.stops[i]()
 	}
+}
+
+// logFile is where the services' logs go, in the demo's folder.
+const logFile = "feira.log"
+
+func (in *infra) path(parts ...string) string {
+	return filepath.Join(append([]string{in.dir}, parts...)...)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,7 @@ const providerDatabase = "provider"
 type infra struct {
 	dir         string
 	temporary   bool
+	before      map[string]string // the environment of the run before
 	postgres    *pg.Server
 	kafka       *kafka.Embedded
 	key         *auth.Key
@@ -32,63 +34,86 @@ type infra struct {
 	providerKey string
 }
 
-// startInfra starts what the services stand on, in dir; without one, in a temporary folder.
+// startInfra starts what the services stand on, in the folder of data; without one, in a temporary folder.
 func startInfra(ctx context.Context, o Options) (_ *infra, err error) {
 	in := &infra{dir: o.Data}
-	if in.dir == "" {
-		in.temporary = true
-		if in.dir, err = os.MkdirTemp("", "feira-demo-"); err != nil {
-			return nil, fmt.Errorf("make a folder for the demo: %w", err)
-		}
-	}
-	if in.dir, err = filepath.Abs(in.dir); err != nil {
-		return nil, fmt.Errorf("find the folder %s: %w", in.dir, err)
-	}
-	// Postgres refuses to run as root, so its own user must be able to enter; the secrets inside are 0600.
-	if err := os.MkdirAll(in.dir, 0o755); err != nil { //nolint:gosec // see above
-		return nil, fmt.Errorf("make the folder %s: %w", in.dir, err)
-	}
-	if in.temporary {
-		if err := os.Chmod(in.dir, 0o755); err != nil { //nolint:gosec // see above
-			return nil, fmt.Errorf("open the folder %s: %w", in.dir, err)
-		}
+	if err := in.folder(); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			in.stop()
 		}
 	}()
+	in.before = readEnvironment(in.path(environmentFile))
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return in.startPostgres(ctx, o) })
 	g.Go(func() (err error) {
-		in.postgres, err = pg.Start(ctx, pg.Options{
-			Dir: filepath.Join(in.dir, "postgres"), Temporary: in.temporary, Progress: o.Out,
-		})
-		return err
-	})
-	g.Go(func() (err error) {
-		in.kafka, err = kafka.StartEmbedded(ctx, kafka.EmbeddedOptions{Listen: o.KafkaListen, Dir: filepath.Join(in.dir, "kafka")})
+		in.kafka, err = kafka.StartEmbedded(ctx, kafka.EmbeddedOptions{Listen: o.KafkaListen, Dir: in.path("kafka")})
 		return err
 	})
 	g.Go(in.secrets)
 	return in, g.Wait()
 }
 
+// folder makes the folder. Postgres refuses to run as root, so its own user must be able to enter; the secrets inside
+// are 0600.
+func (in *infra) folder() (err error) {
+	if in.dir == "" {
+		in.temporary = true
+		if in.dir, err = os.MkdirTemp("", "feira-demo-"); err != nil {
+			return err
+		}
+		return os.Chmod(in.dir, 0o755) //nolint:gosec // see above
+	}
+	if in.dir, err = filepath.Abs(in.dir); err != nil {
+		return err
+	}
+	info, err := os.Stat(in.dir)
+	if err == nil && !info.IsDir() {
+		return &os.PathError{Op: "open folder", Path: in.dir, Err: os.ErrInvalid}
+	}
+	return os.MkdirAll(in.dir, 0o755) //nolint:gosec // see above
+}
+
+// startPostgres takes the port of the run before, if it is free, so that other processes find the databases again.
+func (in *infra) startPostgres(ctx context.Context, o Options) (err error) {
+	opts := pg.Options{Dir: in.path("postgres"), Temporary: in.temporary, Progress: o.Out, Port: portOf(in.before["FEIRA_POSTGRES_PROVIDER"])}
+	in.postgres, err = pg.Start(ctx, opts)
+	var busy *pg.PortBusyError
+	if opts.Port != 0 && errors.As(err, &busy) {
+		opts.Port = 0
+		in.postgres, err = pg.Start(ctx, opts)
+	}
+	return err
+}
+
+// listenAgain opens the port that an address had in the run before, else any.
+func (in *infra) listenAgain(ctx context.Context, name string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", portOf(in.before[name])))
+	if err != nil {
+		l, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	return l, err
+}
+
 // secrets reads or makes the key that signs tokens and the one the provider knows the shop by.
 func (in *infra) secrets() (err error) {
-	dir := filepath.Join(in.dir, "keys")
+	dir := in.path("keys")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the folder of keys: %w", err)
 	}
-	if in.key, err = auth.LoadOrCreateKey(filepath.Join(dir, "token.pem")); err != nil {
+	if in.key, err = auth.LoadOrCreateKey(in.path("keys", "token.pem")); err != nil {
 		return err
 	}
-	in.jwks = filepath.Join(dir, "jwks.json")
+	in.jwks = in.path("keys", "jwks.json")
 	if err := os.WriteFile(in.jwks, in.key.JWKS(), 0o600); err != nil {
 		return fmt.Errorf("write the key set: %w", err)
 	}
-	path := filepath.Join(dir, "provider.key")
+	path := in.path("keys", "provider.key")
 	known, err := os.ReadFile(path) //nolint:gosec // the demo's own folder
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(known) == 0 {
 		known = []byte(rand.Text())
 		err = os.WriteFile(path, known, 0o600)
 	}
@@ -112,23 +137,6 @@ func (in *infra) prepare(ctx context.Context, services []service.Definition) err
 		return kafka.EnsureTopics(ctx, in.kafka.Config("feira"), events.Topics(), kafka.EnsureOptions{})
 	})
 	return g.Wait()
-}
-
-// environment writes a file that tells other processes (feira run, admin, verify) where everything is.
-func (in *infra) environment(services []service.Definition, shop, provider string) (string, error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "FEIRA_URL=%s\nFEIRA_KAFKA=%s\n", shop, strings.Join(in.kafka.Brokers(), ","))
-	for _, d := range services {
-		fmt.Fprintf(&b, "FEIRA_POSTGRES_%s=%s\n", strings.ToUpper(d.Name), in.postgres.DSN(d.Name))
-	}
-	fmt.Fprintf(&b, "FEIRA_POSTGRES_PROVIDER=%s\n", in.postgres.DSN(providerDatabase))
-	fmt.Fprintf(&b, "FEIRA_PROVIDER_URL=%s\nFEIRA_PROVIDER_KEY=%s\n", provider, in.providerKey)
-	fmt.Fprintf(&b, "FEIRA_JWKS=%s\nFEIRA_TOKEN_KEY=%s\n", in.jwks, filepath.Join(in.dir, "keys", "token.pem"))
-	path := filepath.Join(in.dir, "feira.env")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		return "", fmt.Errorf("write the addresses: %w", err)
-	}
-	return path, nil
 }
 
 // stop ends what was started; a temporary folder goes with it.

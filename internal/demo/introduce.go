@@ -11,7 +11,7 @@ import (
 
 // introduce prints where everything is and a checkout to paste.
 func (d *demo) introduce() error {
-	env, err := d.infra.environment(d.all, d.shop, d.provider)
+	env, err := d.writeEnvironment()
 	if err != nil {
 		return err
 	}
@@ -26,21 +26,27 @@ func (d *demo) introduce() error {
 	for _, s := range d.all {
 		databases = append(databases, s.Name)
 	}
+	databases = append(databases, providerDatabase)
+	folder := d.infra.dir + "   the log is " + logFile
+	if d.infra.temporary {
+		folder += "; gone at the end, --data DIR keeps one"
+	}
+	var b strings.Builder
 	for _, line := range [][2]string{
-		{"Shop", d.shop + "/"},
+		{"Shop", d.shop + "/   orders as they flow"},
 		{"API", d.shop + "/docs"},
 		{"Metrics", d.shop + "/metrics"},
 		{"Kafka", strings.Join(d.infra.kafka.Brokers(), ",") + "   topics " + strings.Join(topics, ", ")},
-		{"Postgres", fmt.Sprintf("127.0.0.1:%d   databases %s, %s", d.infra.postgres.Port(), strings.Join(databases, ", "), providerDatabase)},
-		{"Addresses", env + "   for feira run, admin and verify: --env-file"},
-		{"Token", token},
+		{"Databases", fmt.Sprintf("127.0.0.1:%d   %s", d.infra.postgres.Port(), strings.Join(databases, ", "))},
+		{"Folder", folder},
+		{"Addresses", env + "   for other commands: feira --env-file FILE admin operators"},
+		{"Token", token + "   ana's, for 30 days"},
 	} {
-		if _, err := fmt.Fprintf(d.opts.Out, "  %-10s %s\n", line[0], line[1]); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "  %-10s %s\n", line[0], line[1])
 	}
-	_, err = fmt.Fprintf(d.opts.Out, "\nA checkout to paste:\n\n%s\n\n", checkout(d.shop, token, time.Now().Format("0102-150405")))
-	return err
+	fmt.Fprintf(&b, "\nA checkout to paste (and to paste again):\n\n%s\n\n", checkout(d.shop, token, time.Now().Format("0102-150405")))
+	d.console.print(b.String())
+	return nil
 }
 
 // checkout is a curl command that orders two coffees.

@@ -4,57 +4,82 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/feira-shop/feira/internal/oracle"
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/sim/shoppers"
 )
 
-// settleFor bounds how long the demo waits, at its end, for what is under way.
+// settleFor bounds, together with the orders' deadline, how long the demo waits at its end for what is under way.
 const settleFor = 90 * time.Second
 
-// VerifyError says that the books do not balance, or that orders never came to an end.
-type VerifyError struct{ Report oracle.Report }
+func (d *demo) patience() time.Duration { return settleFor + d.opts.Deadline }
 
-func (e *VerifyError) Error() string {
-	return fmt.Sprintf("%d differences and %d orders without an end; see above", len(e.Report.Differences), len(e.Report.Open))
-}
+// errPostgresEnded says that the demo has nothing left to stand on.
+var errPostgresEnded = errors.New("Postgres ended by itself; its log is in the folder postgres of the demo's") //nolint:revive // a name
 
 // trade lets the shoppers order until the time is over or ctx ends. With a time it settles, summarises and verifies.
 func (d *demo) trade(ctx context.Context) error {
-	buyers, err := shoppers.New(shoppers.Options{
-		BaseURL: d.shop, Rate: d.opts.Shoppers, Seed: uint64(d.opts.Seed), Settle: settleFor + d.opts.Deadline, Log: d.log,
-		Token:         func(customer string) string { return d.token(customer, auth.Customer) },
-		OperatorToken: func() string { return d.token("shopkeeper", auth.Operator) },
-	})
+	buyers, err := d.shoppers()
 	if err != nil {
 		return err
 	}
+	d.background(d.watchHealth)
 	ended := make(chan error, 1)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() { cancel(); <-ended }()
 	go func() { defer close(ended); ended <- buyers.Run(work) }()
-	if d.opts.For <= 0 {
-		d.progress(ctx, buyers, "press Ctrl-C to stop", nil)
-		d.note("stopping …")
-		return nil
+
+	began := time.Now()
+	var over <-chan time.Time
+	if d.opts.For > 0 {
+		over = time.After(d.opts.For)
 	}
-	d.progress(ctx, buyers, "trading for "+d.opts.For.String(), time.After(d.opts.For))
+	d.console.note("%s", d.announcement())
+	if err := d.progress(ctx, buyers, over); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
+		d.console.note("stopping …")
 		return ctx.Err()
 	}
+	d.console.note("letting every order settle …")
+	traded := time.Since(began)
 	buyers.Stop()
 	done := make(chan time.Time)
 	var settled error
 	go func() { settled = <-ended; close(done) }()
-	d.progress(ctx, buyers, "letting every order settle", done)
+	if err := d.progress(ctx, buyers, done); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
+		d.console.note("stopping …")
 		return ctx.Err()
 	}
-	return errors.Join(settled, d.verify(ctx, buyers.Snapshot()))
+	d.summarise(buyers.Snapshot(), traded)
+	return errors.Join(settled, d.verify(ctx))
+}
+
+func (d *demo) shoppers() (*shoppers.Shoppers, error) {
+	o := shoppers.Options{
+		BaseURL: d.shop, Rate: d.opts.Shoppers, Seed: uint64(d.opts.Seed), Settle: d.patience(), Log: d.log,
+		Token: func(customer string) string { return d.token(customer, auth.Customer) },
+	}
+	if !d.opts.leaves("inventory") && !d.opts.leaves("orders") { // else nobody can restock here
+		o.OperatorToken = func() string { return d.token("shopkeeper", auth.Operator) }
+	}
+	return shoppers.New(o)
+}
+
+func (d *demo) announcement() string {
+	who := fmt.Sprintf("%g new orders per second", d.opts.Shoppers)
+	if d.opts.Shoppers == 0 {
+		who = "nobody orders by itself"
+	}
+	if d.opts.For > 0 {
+		return fmt.Sprintf("%s, for %s", who, d.opts.For)
+	}
+	return who + "; press Ctrl-C to stop"
 }
 
 // token signs one for the demo's own use.
@@ -64,87 +89,4 @@ func (d *demo) token(subject string, role auth.Role) string {
 		d.log.Error("no token", "subject", subject, "error", err)
 	}
 	return t
-}
-
-// progress keeps a line up to date until ctx ends or until fires. Without a terminal it says where it is now and then.
-func (d *demo) progress(ctx context.Context, buyers *shoppers.Shoppers, doing string, until <-chan time.Time) {
-	every := 10 * time.Second
-	if d.opts.Terminal {
-		every = 250 * time.Millisecond
-	}
-	d.note("%s", doing)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	before := buyers.Snapshot().Placed
-	for {
-		select {
-		case <-ctx.Done():
-			d.clear()
-			return
-		case <-until:
-			d.clear()
-			return
-		case <-tick.C:
-			s := buyers.Snapshot()
-			d.line(s, float64(s.Placed-before)/every.Seconds())
-			before = s.Placed
-		}
-	}
-}
-
-func (d *demo) line(s shoppers.Snapshot, rate float64) {
-	text := fmt.Sprintf("%d orders placed, %d under way, %.1f/s, checkout p50 %s p99 %s, settled after p50 %s",
-		s.Placed, s.Open, rate, short(s.Checkout.P50), short(s.Checkout.P99), short(s.Settled.P50))
-	if d.opts.Terminal {
-		_, _ = fmt.Fprintf(d.opts.Out, "\r\x1b[K  %s", text)
-		return
-	}
-	d.note("%s", text)
-}
-
-func (d *demo) clear() {
-	if d.opts.Terminal {
-		_, _ = fmt.Fprint(d.opts.Out, "\r\x1b[K")
-	}
-}
-
-func short(t time.Duration) string { return t.Round(100 * time.Microsecond).String() }
-
-// verify summarises and lets the oracle look at everything.
-func (d *demo) verify(ctx context.Context, s shoppers.Snapshot) error {
-	d.summarise(s)
-	d.note("verifying every table against the event stores …")
-	report, err := oracle.Examine(ctx, oracle.Config{
-		Services: d.all, Settle: settleFor,
-		DSN: func(name string) (string, error) { return d.infra.postgres.DSN(name), nil },
-	})
-	if err != nil {
-		return err
-	}
-	oracle.Print(d.opts.Out, report)
-	if !report.Clean() || len(report.Open) > 0 {
-		return &VerifyError{report}
-	}
-	return nil
-}
-
-// summarise tells how the run went.
-func (d *demo) summarise(s shoppers.Snapshot) {
-	d.note("%d orders placed, %d requests sent again, %d checkouts sent twice on purpose", s.Placed, s.Retries, s.Repeats)
-	d.note("checkout p50 %s, p99 %s; settled after p50 %s, p99 %s", short(s.Checkout.P50), short(s.Checkout.P99), short(s.Settled.P50), short(s.Settled.P99))
-	table(d, "orders by the way they were to go", s.Paths)
-	table(d, "orders by how they ended", s.Outcomes)
-}
-
-func table[K ~string](d *demo, title string, counts map[K]int64) {
-	names := make([]string, 0, len(counts))
-	for k := range counts {
-		names = append(names, string(k))
-	}
-	slices.Sort(names)
-	lines := make([]string, len(names))
-	for i, n := range names {
-		lines[i] = fmt.Sprintf("  %-34s %6d", n, counts[K(n)])
-	}
-	_, _ = fmt.Fprintf(d.opts.Out, "%s\n%s\n", title, strings.Join(lines, "\n"))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/web"
 )
 
 //go:embed page.html
@@ -128,31 +129,20 @@ func (f *Feed) Page(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(page)
 }
 
-// Events streams what passes, until the browser goes.
+// Events streams what passes, until the browser goes or the server stops.
 func (f *Feed) Events(w http.ResponseWriter, r *http.Request) {
-	flush := http.NewResponseController(w)
-	_ = flush.SetWriteDeadline(time.Time{})
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
 	lines, stop := f.listen()
 	defer stop()
-	if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil || flush.Flush() != nil {
-		return
-	}
-	beat := time.NewTicker(15 * time.Second)
-	defer beat.Stop()
-	for {
-		var err error
-		select {
-		case <-r.Context().Done():
-			return
-		case <-beat.C:
-			_, err = fmt.Fprint(w, ": beat\n\n")
-		case l := <-lines:
-			_, err = fmt.Fprintf(w, "data: %s\n\n", l)
+	_ = web.ServeEvents(r.Context(), w, func(ctx context.Context, s *web.EventStream) error { // a browser that went
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case l := <-lines:
+				if err := s.Send(web.Event{Data: l}); err != nil {
+					return err
+				}
+			}
 		}
-		if err != nil || flush.Flush() != nil {
-			return
-		}
-	}
+	})
 }
