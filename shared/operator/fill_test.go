@@ -67,7 +67,7 @@ func TestAGapIsFilledFromTheOwnersStore(t *testing.T) {
 	l := &ledger{}
 	l.refuse(bad)
 	o := w.operator(w.definition(l, facts), "m1")
-	w.start(o)
+	stopOperator := w.start(o)
 	stop := w.awaitStop(o)
 	gap := Gap{Operator: o.Name(), Topic: stop.Topic, Partition: stop.Partition}
 	types := []string{happened{}.EventType()}
@@ -77,12 +77,22 @@ func TestAGapIsFilledFromTheOwnersStore(t *testing.T) {
 	if _, err := fillGap(t.Context(), w.db.Pool, empty, facts, types, gap, "ana"); !errors.As(err, &not) {
 		t.Fatalf("filled from a store that has nothing: %v", err)
 	}
+	stopOperator() // what is filled in waits for whoever owns the partition next
 	n, err := fillGap(t.Context(), w.db.Pool, store, facts, types, gap, "ana")
 	if err != nil || n != len(lost) {
 		t.Fatalf("filled in %d events, want %d: %v", n, len(lost), err)
 	}
+	o = w.operator(w.definition(l, facts), "m1")
+	o.timing.control = time.Hour // it looks once, before it has any partition
+	stopOperator = w.start(o)
 	w.awaitCheckpoints(100 - len(lost))
+	if err := o.Health(); err != nil {
+		t.Fatal(err)
+	}
+	stopOperator()
 	l.refuse()
+	o = w.operator(w.definition(l, facts), "m1")
+	w.start(o)
 	ids, err := Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name()}, "ana")
 	if err != nil {
 		t.Fatal(err)

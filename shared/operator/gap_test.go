@@ -242,3 +242,20 @@ func TestOthersGoOn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A consumer whose topic is recreated under it may see no error at all. Only the id tells.
+func TestTheTopicsIdIsWatchedWhileRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, facts)
+	w.publishOn(0, 5)
+	o := w.operator(w.definition(&ledger{}, facts), "m1")
+	w.start(o)
+	w.awaitEffects(5)
+	o.mu.Lock()
+	r := o.current
+	o.mu.Unlock()
+	r.setID(facts.Name, "the id of a topic that is gone")
+	if stop := w.awaitStop(o); stop.Kind != kindTopicReplaced || stop.Partition != wholeTopic {
+		t.Fatalf("stopped as %+v", stop)
+	}
+}

@@ -174,36 +174,43 @@ func TestACutCommitTakesEffectOnce(t *testing.T) {
 	}
 }
 
-// A replay moves no offset, so a lost attempt that arrives after all could not be told from the next one, were
-// its epoch not taken away first.
-func TestAReplayThatArrivesLateIsRefused(t *testing.T) {
+// A replay moves no offset. So a lost attempt that arrives after all could not be told from the next one, were
+// its epoch not taken away first; and whether it was committed, only the parked rows tell.
+func TestACutReplayTakesEffectOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, facts)
-	cut, dsn := newCutter(t, w.db.DSN, late)
-	pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "late", MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	w.store = eventstore.New(pool, eventstore.Options{Service: "tests", Registry: w.store.Registry()})
-	log := w.publishFacts(facts, 30)
-	l := &ledger{}
-	l.refuse(idOf(log[0]))
-	o := w.operator(w.definition(l, facts), "m1")
-	w.start(o)
-	w.awaitCheckpoints(30)
-	l.refuse()
-	cut.armed.Store(1)
-	ids, err := Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name()}, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.awaitRequests(ids)
-	close(cut.release)
-	w.await("the late attempt", func() bool { return cut.arrived.Load() == 1 })
-	w.await("30 effects", func() bool { return w.effects() >= 30 })
-	if n := w.count("select count(distinct id) from effects"); n != 30 || w.effects() != 30 {
-		t.Errorf("%d effects of %d events, want 30 of each", w.effects(), n)
+	for name, how := range map[string]cut{"arriving late": late, "before its answer arrives": answered, "before the server has it": unseen} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, facts)
+			cut, dsn := newCutter(t, w.db.DSN, how)
+			pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "replay", MaxConns: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			w.store = eventstore.New(pool, eventstore.Options{Service: "tests", Registry: w.store.Registry()})
+			log := w.publishFacts(facts, 30)
+			s := &remembering{}
+			s.refuse(idOf(log[0]))
+			o := w.operator(w.definition(s, facts), "m1")
+			w.start(o)
+			w.awaitCheckpoints(30)
+			s.refuse()
+			cut.armed.Store(1)
+			ids, err := Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name()}, "ana")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.awaitRequests(ids)
+			close(cut.release)
+			if how == late {
+				w.await("the late attempt", func() bool { return cut.arrived.Load() == 1 })
+			}
+			w.awaitEffects2(30)
+			if s.total() != 30 {
+				t.Errorf("%d in memory, want 30", s.total())
+			}
+		})
 	}
 }
 
