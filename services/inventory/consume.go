@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/operator"
@@ -30,13 +31,10 @@ var reserveOperator = operator.Definition{
 	Name:    "inventory.reserve",
 	Topics:  []events.Topic{events.Orders},
 	Types:   []string{events.OrderPlaced{}.EventType(), events.OrderCancelled{}.EventType()},
-	Handler: func(s *eventstore.Store) operator.Handler { return &reserver{registry: s.Registry(), now: time.Now} },
+	Handler: func(*eventstore.Store) operator.Handler { return &reserver{now: time.Now} },
 }
 
-type reserver struct {
-	registry *events.Registry
-	now      func() time.Time
-}
+type reserver struct{ now func() time.Time }
 
 // booking is one stream of the batch.
 type booking struct {
@@ -56,14 +54,23 @@ func (h *reserver) Apply(ctx context.Context, tx *eventstore.Tx, batch []operato
 		return err
 	}
 	before := maps.Clone(shelves)
+	var changed []*booking // in the order in which the batch touched them, so that events keep about that of their causes
 	for _, r := range batch {
 		stream, cmd := command(r)
-		if err := h.decide(shelves, bookings[stream], cmd, r); err != nil {
+		b := bookings[stream]
+		if b == nil {
+			continue
+		}
+		untouched := len(b.events) == 0
+		if err := h.decide(shelves, b, cmd, r); err != nil {
 			return operator.Reject(err)
+		}
+		if untouched && len(b.events) > 0 {
+			changed = append(changed, b)
 		}
 	}
 	save(tx, before, shelves)
-	return appendAll(tx, bookings)
+	return appendAll(tx, changed)
 }
 
 // command is what an event means to a reservation.
@@ -104,20 +111,27 @@ func (h *reserver) load(ctx context.Context, tx *eventstore.Tx, batch []operator
 	return bookings, nil
 }
 
-// state reads the kept state, or folds the events when it is of another shape.
-func (h *reserver) state(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream) (r Reservation, err error) {
-	if s.Version == 0 {
+// state reads the kept state, or folds the events when it is of another shape or cannot be read.
+func (h *reserver) state(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream) (Reservation, error) {
+	var r Reservation
+	if s.Version == 0 || s.Shape == shape && json.Unmarshal(s.State, &r) == nil {
 		return r, nil
 	}
-	if s.Shape == shape {
-		err = json.Unmarshal(s.State, &r)
-		return r, err
-	}
 	history, err := tx.History(ctx, s.Name)
-	for _, e := range history {
+	if err != nil {
+		return Reservation{}, err
+	}
+	if int64(len(history)) != s.Version {
+		return Reservation{}, &decider.BrokenHistoryError{Stream: s.Name, Version: s.Version, Events: len(history)}
+	}
+	r = Reservation{}
+	for i, e := range history {
+		if e.Event == nil {
+			return r, &decider.UnknownHistoryError{Stream: s.Name, Version: int64(i + 1), Type: e.Type}
+		}
 		r = Evolve(r, e.Event)
 	}
-	return r, err
+	return r, nil
 }
 
 // products lists the SKUs that the batch may touch: of new orders, and of reservations that may be released.
@@ -140,9 +154,6 @@ func products(batch []operator.Record, bookings map[string]*booking) []string {
 }
 
 func (h *reserver) decide(shelves Shelves, b *booking, cmd any, r operator.Record) error {
-	if b == nil {
-		return nil
-	}
 	happened, err := Decide(shelves, b.state, cmd)
 	if err != nil {
 		return err
@@ -163,16 +174,13 @@ func (h *reserver) decide(shelves Shelves, b *booking, cmd any, r operator.Recor
 	return nil
 }
 
-func appendAll(tx *eventstore.Tx, bookings map[string]*booking) error {
-	for name, b := range bookings {
-		if len(b.events) == 0 {
-			continue
-		}
+func appendAll(tx *eventstore.Tx, changed []*booking) error {
+	for _, b := range changed {
 		state, err := json.Marshal(b.state)
 		if err != nil {
-			return operator.Reject(fmt.Errorf("encode the state of %s: %w", name, err))
+			return operator.Reject(fmt.Errorf("encode the state of %s: %w", b.loaded.Name, err))
 		}
-		tx.Append(eventstore.Append{Stream: name, Expected: b.loaded.Version, Shape: shape, State: state, Events: b.events})
+		tx.Append(eventstore.Append{Stream: b.loaded.Name, Expected: b.loaded.Version, Shape: shape, State: state, Events: b.events})
 	}
 	return nil
 }

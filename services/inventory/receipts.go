@@ -48,8 +48,9 @@ func receive(ctx context.Context, store *eventstore.Store, actor string, deliver
 		}
 		var skus []string
 		var quantities []int64
+		known := map[string]Delivery{} // by receipt
 		for _, d := range deliveries {
-			isNew, err := take(tx, streams[receiptStream(d)], actor, d)
+			isNew, err := take(tx, streams[receiptStream(d)], known, actor, d)
 			if err != nil {
 				return err
 			}
@@ -77,17 +78,21 @@ func received(d Delivery, event events.Event) Delivery {
 }
 
 // take appends one delivery unless its receipt is known.
-func take(tx *eventstore.Tx, s eventstore.Stream, actor string, d Delivery) (bool, error) {
+func take(tx *eventstore.Tx, s eventstore.Stream, known map[string]Delivery, actor string, d Delivery) (bool, error) {
+	before, taken := known[d.Receipt]
 	if s.Version > 0 {
-		var known Delivery
-		if err := json.Unmarshal(s.State, &known); err != nil {
+		taken = true
+		if err := json.Unmarshal(s.State, &before); err != nil {
 			return false, fmt.Errorf("read receipt %s: %w", d.Receipt, err)
 		}
-		if known != d {
-			return false, &ReceiptReusedError{Known: known, Given: d}
+	}
+	if taken {
+		if before != d {
+			return false, &ReceiptReusedError{Known: before, Given: d}
 		}
 		return false, nil
 	}
+	known[d.Receipt] = d
 	id, err := uuid.NewV7()
 	if err != nil {
 		return false, fmt.Errorf("make an event id: %w", err)
