@@ -106,7 +106,8 @@ func settled(s *story) bool {
 	stock := s.stock.Status
 	switch s.order.Status {
 	case orders.Confirmed:
-		return s.order.Captured > 0 && stock == inventory.Reserved && s.payment.Status == payments.Taken &&
+		paid := s.payment.Status == payments.Taken || s.payment.Status == payments.GivenBack // all of it by refunds
+		return s.order.Captured > 0 && stock == inventory.Reserved && paid &&
 			s.payment.InFlight == nil && len(s.payment.Queue) == 0 && s.order.Returned == s.refunded && !refundPending(s.order)
 	case orders.Cancelled:
 		money := s.payment.Status
