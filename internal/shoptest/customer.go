@@ -1,0 +1,130 @@
+package shoptest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/feira-shop/feira/api"
+	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/money"
+)
+
+// patience is how long a test waits for what must happen. It is no measure of speed: a loaded machine may need it.
+const patience = 60 * time.Second
+
+// Customer is somebody who orders, by the generated client of the public API.
+type Customer struct {
+	*api.ClientWithResponses
+	ID    string
+	Token string // bearer
+	Shop  *Shop
+}
+
+// Customer makes a customer who has never ordered.
+func (s *Shop) Customer(t testing.TB) *Customer {
+	return s.caller(t, s.unique("customer-"), auth.Customer)
+}
+
+// Operator makes somebody who runs the shop.
+func (s *Shop) Operator(t testing.TB) *Customer {
+	return s.caller(t, s.unique("operator-"), auth.Operator)
+}
+
+func (s *Shop) caller(t testing.TB, id string, role auth.Role) *Customer {
+	t.Helper()
+	token, err := s.key.Sign(id, []auth.Role{role}, time.Hour)
+	must(t, "sign a token", err)
+	c := &Customer{ID: id, Token: token, Shop: s}
+	c.ClientWithResponses, err = api.NewClientWithResponses(s.URL, api.WithHTTPClient(s.client),
+		api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+token)
+			return nil
+		}))
+	must(t, "make a client", err)
+	return c
+}
+
+// Card makes a token of a card that nobody has used; behaviour says what the provider does with it, for example
+// "tok_visa" or "tok_declined".
+func (s *Shop) Card(behaviour string) string { return s.unique(behaviour + "_card") }
+
+// Checkout is the body of an order: so many pieces of a product, paid with a card's token.
+func (c *Customer) Checkout(sku string, quantity int64, token string) api.Checkout {
+	return api.Checkout{
+		Lines:           []api.CheckoutLine{{Sku: sku, Quantity: quantity}},
+		Payment:         api.CheckoutPayment{Method: api.CheckoutPaymentMethodCard, Token: token},
+		Email:           c.ID + "@example.com",
+		ShippingAddress: api.Address{Name: "Ana Souza", Street: "Rua das Flores, 10", City: "Olinda", State: "PE", PostalCode: "53020-100", Country: "BR"},
+	}
+}
+
+// Key makes an Idempotency-Key that was not used before.
+func (s *Shop) Key() string { return s.unique("key-") }
+
+// Send posts an order under a key; wait is how many seconds the answer may wait for the order's confirmation, 0: none.
+func (c *Customer) Send(t testing.TB, key string, body api.Checkout, wait int) *api.PlaceOrderResponse {
+	t.Helper()
+	params := &api.PlaceOrderParams{IdempotencyKey: key}
+	if wait > 0 {
+		params.Prefer = Wait(wait)
+	}
+	res, err := c.PlaceOrderWithResponse(t.Context(), params, body)
+	must(t, "place an order", err)
+	return res
+}
+
+// Buy places an order and returns it as it is once it is confirmed, refused or held.
+func (c *Customer) Buy(t testing.TB, sku string, quantity int64, token string) api.Order {
+	t.Helper()
+	res := c.Send(t, c.Shop.Key(), c.Checkout(sku, quantity, token), 0)
+	if res.JSON201 == nil {
+		t.Fatalf("place an order: %s %s", res.Status(), res.Body)
+	}
+	return c.Await(t, *res.JSON201, "decided", func(o api.Order) bool { return o.Status != api.OrderStatusPlaced })
+}
+
+// Await follows an order by long polls until it is as wanted, and returns it.
+func (c *Customer) Await(t testing.TB, o api.Order, what string, wanted func(api.Order) bool) api.Order {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for !wanted(o) {
+		res, err := c.GetOrderWithResponse(ctx, o.Id, &api.GetOrderParams{IfNoneMatch: ETag(o.Version), Prefer: Wait(10)})
+		if err != nil {
+			t.Fatalf("order %s is %s, %s, not %s: %v", o.Id, o.Status, o.FinancialStatus, what, err)
+		}
+		switch res.StatusCode() {
+		case http.StatusOK:
+			o = *res.JSON200
+		case http.StatusNotModified:
+		default:
+			t.Fatalf("read order %s: %s %s", o.Id, res.Status(), res.Body)
+		}
+	}
+	return o
+}
+
+// AwaitMoney follows an order until its money is as wanted.
+func (c *Customer) AwaitMoney(t testing.TB, o api.Order, wanted api.FinancialStatus) api.Order {
+	t.Helper()
+	return c.Await(t, o, string(wanted), func(o api.Order) bool { return o.FinancialStatus == wanted })
+}
+
+// Wait is a Prefer header.
+func Wait(seconds int) *string {
+	prefer := fmt.Sprintf("wait=%d", seconds)
+	return &prefer
+}
+
+// ETag is the entity tag of a version.
+func ETag(version int64) *string {
+	tag := strconv.Quote(strconv.FormatInt(version, 10))
+	return &tag
+}
+
+// BRL is a price.
+func BRL(centavos int64) money.Money { return money.BRL(centavos) }

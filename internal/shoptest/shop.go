@@ -1,0 +1,165 @@
+package shoptest
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/feira-shop/feira/internal/host"
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/kafka/kafkatest"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
+	"github.com/feira-shop/feira/shared/service"
+	"github.com/feira-shop/feira/shared/telemetry"
+	"github.com/feira-shop/feira/shared/web"
+	"github.com/feira-shop/feira/sim/provider"
+)
+
+// Provider names the payment provider's database beside those of the services.
+const Provider = "provider"
+
+const (
+	// A request to the provider is given up after this long, and a late answer comes later than that.
+	providerTimeout = 2 * time.Second
+	providerDelay   = 3 * time.Second
+	startWithin     = 2 * time.Minute
+	stopWithin      = 20 * time.Second
+	connections     = 4 // of each service: enough, and several shops fit one server
+)
+
+// Options are what a test may choose.
+type Options struct {
+	Deadline time.Duration // from placed to confirmed; 0 is 5 minutes
+	Hold     time.Duration // of a suspected duplicate; 0 is 15 minutes
+}
+
+// Shop is a running shop.
+type Shop struct {
+	URL      string // of the public API
+	Kafka    *kafka.Embedded
+	Services []service.Definition
+	Log      *Log // of everything in the shop, the provider included
+
+	key       *auth.Key
+	databases map[string]*pgtest.DB
+	metrics   *telemetry.Metrics
+	client    *http.Client
+	made      atomic.Int64 // customers, cards, products and keys so far
+}
+
+// Start starts a shop and returns when it is ready. It is examined and stopped when the test ends.
+func Start(t testing.TB, o Options) *Shop {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	s := &Shop{
+		Kafka: kafkatest.New(t, events.Topics()...), Log: newLog(t), databases: map[string]*pgtest.DB{},
+		metrics: telemetry.NewMetrics(),
+	}
+	for _, name := range append(shop.Names(), Provider) {
+		s.databases[name] = pgtest.New(t)
+	}
+	secret := rand.Text()
+	s.Services = shop.Services(shop.Config{
+		Deadline: o.Deadline, Hold: o.Hold,
+		ProviderURL: s.startProvider(ctx, t, secret), ProviderKey: secret, ProviderTimeout: providerTimeout,
+	})
+	s.migrate(ctx, t)
+	s.open(ctx, t, s.startServices(ctx, t))
+	t.Cleanup(func() { s.mustBalance(t) })
+	return s
+}
+
+// Pool is a connection pool to a service's database, or to that of the [Provider], beside the running shop.
+func (s *Shop) Pool(name string) *pgxpool.Pool { return s.databases[name].Pool }
+
+// DSN is the address of a service's database, or of that of the [Provider].
+func (s *Shop) DSN(name string) (string, error) { return s.databases[name].DSN, nil }
+
+// unique makes a name that nobody else in this shop has.
+func (s *Shop) unique(what string) string { return what + strconv.FormatInt(s.made.Add(1), 10) }
+
+func (s *Shop) startProvider(ctx context.Context, t testing.TB, secret string) (url string) {
+	t.Helper()
+	must(t, "migrate the provider", migrateProvider(ctx, s.databases[Provider].DSN))
+	p := provider.New(provider.Options{Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger()})
+	server := httptest.NewServer(p.Handler())
+	t.Cleanup(func() { p.Close(); server.Close() })
+	return server.URL
+}
+
+func (s *Shop) migrate(ctx context.Context, t testing.TB) {
+	t.Helper()
+	var g errgroup.Group
+	for _, d := range s.Services {
+		g.Go(func() error { return d.Migrate(ctx, s.databases[d.Name].DSN) })
+	}
+	must(t, "migrate", g.Wait())
+}
+
+func (s *Shop) startServices(ctx context.Context, t testing.TB) *host.Host {
+	t.Helper()
+	var err error
+	s.key, err = auth.NewKey()
+	must(t, "make a key", err)
+	verifier, err := auth.StaticVerifier(s.key.JWKS(), auth.Options{})
+	must(t, "read the key", err)
+	h, err := host.Start(ctx, host.Config{
+		Services: s.Services, DSN: s.DSN, Kafka: s.Kafka.Config("shoptest"), Member: "shoptest", MaxConns: connections,
+		Auth: verifier, Log: s.Log.Logger(), Metrics: s.metrics,
+	})
+	must(t, "start the services", err)
+	t.Cleanup(func() {
+		limit, cancel := context.WithTimeout(context.Background(), stopWithin)
+		defer cancel()
+		h.Stop(limit)
+	})
+	return h
+}
+
+// open answers requests on a port of the loopback interface and waits until the shop is ready.
+func (s *Shop) open(ctx context.Context, t testing.TB, h *host.Host) {
+	t.Helper()
+	health := web.NewHealth(s.Log.Logger())
+	h.AddChecks(health)
+	handler, err := host.Front{
+		Services: h.Handlers(), Pages: http.NewServeMux(), Health: health, Metrics: s.metrics, Log: s.Log.Logger(),
+	}.Handler()
+	must(t, "build the API", err)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	must(t, "listen", err)
+	serve, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- web.ServeListener(serve, listener, handler, slog.New(slog.DiscardHandler)) }()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	s.client = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		stop()
+		if err := <-served; err != nil {
+			t.Errorf("serve the API: %v", err)
+		}
+	})
+	s.URL = "http://" + listener.Addr().String()
+	must(t, "get ready", host.AwaitReady(ctx, health))
+}
+
+func must(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
