@@ -25,6 +25,9 @@ func routes(rt service.Runtime, r chi.Router) {
 			web.Map(func(e *NotFoundError) *web.Error {
 				return web.NewError(web.NotFound, "", fmt.Sprintf("There is no product %q.", e.SKU))
 			}),
+			web.Map(func(e *PriceError) *web.Error {
+				return web.NewError(web.Unprocessable, "unknown_currency", fmt.Sprintf("There is no currency %q.", e.Price.Currency)).At("price.currency")
+			}),
 			web.Map(func(*VersionError) *web.Error { return web.NewError(web.PreconditionFailed, "", "").At("If-Match") }),
 		),
 	})
@@ -92,7 +95,7 @@ func (h *handlers) PutProduct(ctx context.Context, r api.PutProductRequestObject
 	if err != nil {
 		return nil, err
 	}
-	if before == 0 {
+	if before == 0 && p.Version == 1 {
 		return api.PutProduct201JSONResponse{Body: show(p), Headers: api.PutProduct201ResponseHeaders{
 			ETag: web.ETag(p.Version), Location: "/v1/products/" + p.SKU,
 		}}, nil

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/money"
 )
 
 //go:embed sql/save_product.sql
@@ -41,13 +41,33 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("catalog: product %s is at version %d, not at %d; read it again", e.SKU, e.Have, e.Wanted)
 }
 
+// PriceError says that a price is in no currency that there is, or below zero.
+type PriceError struct {
+	SKU   string
+	Price money.Money
+}
+
+func (e *PriceError) Error() string {
+	return fmt.Sprintf("catalog: product %s cannot cost %d %s; a price is 0 or more minor units of an ISO 4217 currency",
+		e.SKU, e.Price.Amount, e.Price.Currency)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
 // anyVersion accepts a change whatever the product's version.
 const anyVersion = -1
 
-// put writes a product as it is from now on. Row and event are one transaction: not everything needs event
-// sourcing, but whatever others hear of goes through the outbox. A change that changes nothing is no event.
-func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, expected int64, actor string) (Product, error) {
-	err := store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
+// put writes a product as it is from now on, and returns it as it was written. Row and event are one transaction: not
+// everything needs event sourcing, but whatever others hear of goes through the outbox. A change that changes nothing
+// is no event.
+func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, expected int64, actor string) (written Product, err error) {
+	if !p.Price.Valid() || p.Price.Amount < 0 {
+		return Product{}, &PriceError{SKU: p.SKU, Price: p.Price}
+	}
+	err = store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
 		streams, err := tx.Load(ctx, []string{Stream(p.SKU)})
 		if err != nil {
 			return err
@@ -57,20 +77,17 @@ func put(ctx context.Context, store *eventstore.Store, p events.ProductChanged, 
 			return &VersionError{SKU: p.SKU, Wanted: expected, Have: s.Version}
 		}
 		if s.Version > 0 {
-			var now events.ProductChanged
-			if err := json.Unmarshal(s.State, &now); err != nil {
-				return fmt.Errorf("read product %s: %w", p.SKU, err)
-			}
-			if now == p {
-				return nil
+			if written, err = read(ctx, tx, p.SKU); err != nil || written.ProductChanged == p {
+				return err
 			}
 		}
-		return change(ctx, tx, s, p, actor)
+		written = Product{ProductChanged: p, Version: s.Version + 1, UpdatedAt: time.Now().UTC().Truncate(time.Microsecond)}
+		return change(ctx, tx, s, written, actor)
 	})
 	if err != nil {
 		return Product{}, err
 	}
-	return get(ctx, store, p.SKU)
+	return written, nil
 }
 
 // shape is the version of a product's JSON: the event as it is.
@@ -87,17 +104,16 @@ func latest(p events.ProductChanged, event events.Event) events.ProductChanged {
 // Stream is the stream of a product's changes.
 func Stream(sku string) string { return "product-" + sku }
 
-func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p events.ProductChanged, actor string) error {
+func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p Product, actor string) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return fmt.Errorf("make an event id: %w", err)
 	}
-	now := time.Now().UTC()
-	encoded, err := eventstore.Encode(events.Meta{ID: id.String(), Time: now, Correlation: id.String(), Actor: actor}, p)
+	encoded, err := eventstore.Encode(events.Meta{ID: id.String(), Time: p.UpdatedAt, Correlation: id.String(), Actor: actor}, p.ProductChanged)
 	if err != nil {
 		return err
 	}
-	err = tx.Exec(ctx, saveProduct, p.SKU, s.Version+1, p.Name, p.Description, p.Price.Amount, p.Price.Currency, p.Active, now)
+	err = tx.Exec(ctx, saveProduct, p.SKU, p.Version, p.Name, p.Description, p.Price.Amount, p.Price.Currency, p.Active, p.UpdatedAt)
 	if err != nil {
 		return err
 	}
@@ -116,7 +132,11 @@ func scan(row pgx.CollectableRow) (p Product, err error) {
 
 // get reads one product.
 func get(ctx context.Context, store *eventstore.Store, sku string) (Product, error) {
-	rows, err := store.Pool().Query(ctx, columns+`where sku = $1`, sku)
+	return read(ctx, store.Pool(), sku)
+}
+
+func read(ctx context.Context, q querier, sku string) (Product, error) {
+	rows, err := q.Query(ctx, columns+`where sku = $1`, sku)
 	if err != nil {
 		return Product{}, fmt.Errorf("read product %s: %w", sku, err)
 	}

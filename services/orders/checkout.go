@@ -121,6 +121,10 @@ func address(a api.Address) events.Address {
 }
 
 func unknownProduct(e *UnknownProductError) *web.Error {
-	return web.NewError(web.Unprocessable, "unknown_product", fmt.Sprintf("There is no product %q for sale.", e.SKU)).
+	code, detail := "unknown_sku", "There is no product %q."
+	if e.Inactive {
+		code, detail = "inactive_product", "The product %q is not sold any more."
+	}
+	return web.NewError(web.Unprocessable, code, fmt.Sprintf(detail, e.SKU)).
 		At(fmt.Sprintf("lines.%d.sku", e.Line))
 }

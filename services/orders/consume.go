@@ -16,10 +16,13 @@ func Stream(order string) string { return "order-" + order }
 
 func operators(cfg Config) []operator.Definition {
 	return []operator.Definition{
-		decider.Operator("orders.process", Rules, append(fromStockAndFraud(cfg.Hold), fromPayments()...)...),
+		decider.Operator("orders.process", Rules, Routes(cfg.Hold)...),
 		catalogue,
 	}
 }
+
+// Routes says what the events of other services mean to an order. A hold lasts as long as given, from the verdict on.
+func Routes(hold time.Duration) []decider.Route { return append(fromStockAndFraud(hold), fromPayments()...) }
 
 func fromStockAndFraud(hold time.Duration) []decider.Route {
 	return []decider.Route{

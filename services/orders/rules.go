@@ -17,8 +17,9 @@ const (
 
 // UnknownProductError says that a line names a product that is not sold.
 type UnknownProductError struct {
-	Line int
-	SKU  string
+	Line     int // from 0
+	SKU      string
+	Inactive bool // it is known, and not sold now
 }
 
 func (e *UnknownProductError) Error() string {
@@ -82,7 +83,7 @@ func priceLines(wanted []events.Quantity, sold map[string]product) ([]events.Lin
 	for i, w := range wanted {
 		p, ok := sold[w.SKU]
 		if !ok || !p.Active {
-			return nil, &UnknownProductError{Line: i, SKU: w.SKU}
+			return nil, &UnknownProductError{Line: i, SKU: w.SKU, Inactive: ok}
 		}
 		price := money.New(p.Amount, p.Currency)
 		total, err := price.Times(w.Quantity)

@@ -129,7 +129,7 @@ func TestPricesAreOurs(t *testing.T) {
 	for i, sku := range []string{"B", "Z"} { // not sold any more, never sold
 		_, err := priceLines([]events.Quantity{{SKU: "A", Quantity: 1}, {SKU: sku, Quantity: 1}}, sold)
 		var unknown *UnknownProductError
-		if !errors.As(err, &unknown) || unknown.Line != 1 || unknown.SKU != sku {
+		if !errors.As(err, &unknown) || unknown.Line != 1 || unknown.SKU != sku || unknown.Inactive != (sku == "B") {
 			t.Errorf("case %d: %v", i, err)
 		}
 	}
