@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -17,9 +20,9 @@ import (
 
 type adminCmd struct {
 	Operators operatorsCmd `cmd:"" help:"Operators with lag and state."`
-	Pause     pauseCmd     `cmd:"" help:"Let an operator take nothing more; of a service: all its operators and its jobs."`
-	Resume    resumeCmd    `cmd:"" help:"Let it go on, exactly where it was; also after a named stop that was mended."`
-	Parked    parkedCmd    `cmd:"" help:"Records that could not be applied: list, show, replay, discard."`
+	Pause     pauseCmd     `cmd:"" help:"Have an operator take nothing more, or all operators and jobs of a service."`
+	Resume    resumeCmd    `cmd:"" help:"Have it go on exactly where it was, also after a named stop whose cause was mended."`
+	Parked    parkedCmd    `cmd:"" help:"Records that could not be applied."`
 	Rebuild   rebuildCmd   `cmd:"" help:"Compute the kept states of a service's streams anew from their events."`
 	AcceptGap acceptGapCmd `cmd:"" help:"Go on behind a hole in a partition, without the events that are missing."`
 	FillGap   fillGapCmd   `cmd:"" help:"Fill a hole in a partition with the events of their owner's store."`
@@ -30,7 +33,7 @@ type adminCmd struct {
 type admin struct {
 	connect `embed:""`
 
-	Who string `env:"FEIRA_WHO" help:"Name for the audit; default: the user's."`
+	Who string `env:"FEIRA_WHO" placeholder:"NAME" help:"Who does it, for the audit (default: the user's name)."`
 }
 
 func (a admin) who() string {
@@ -75,6 +78,14 @@ func place(s string) (*operator.Place, error) {
 		}
 	}
 	return nil, fmt.Errorf("%q is not topic/partition/offset, such as orders/3/1042", s)
+}
+
+// printable keeps what came from a topic from steering the terminal: it may be anything.
+func printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // table writes aligned columns.

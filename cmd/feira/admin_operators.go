@@ -20,7 +20,7 @@ import (
 type operatorsCmd struct {
 	admin `embed:""`
 
-	Partitions bool `help:"A line per partition."`
+	Partitions bool `help:"A line for each partition instead of one for each topic."`
 }
 
 // Run lists operators.
@@ -110,7 +110,7 @@ func (c *operatorsCmd) rows(s operator.Status, lags []operator.Lag) [][]string {
 func state(paused bool, stops []operator.Stop) string {
 	switch {
 	case len(stops) > 0:
-		return "stopped: " + stops[0].Message
+		return "stopped: " + printable(stops[0].Message)
 	case paused:
 		return "paused"
 	}
@@ -120,7 +120,7 @@ func state(paused bool, stops []operator.Stop) string {
 type pauseCmd struct {
 	admin `embed:""`
 
-	Name string `arg:"" help:"An operator (payments.pay), or a service (payments) with all its operators and jobs."`
+	Name string `arg:"" help:"An operator, such as orders.process, or a service, such as payments, with all its operators and jobs."`
 }
 
 // Run pauses.
@@ -131,7 +131,7 @@ func (c *pauseCmd) Run(ctx context.Context) error {
 type resumeCmd struct {
 	admin `embed:""`
 
-	Name string `arg:"" help:"An operator, or a service."`
+	Name string `arg:"" help:"An operator, such as orders.process, or a service, such as payments, with all its operators and jobs."`
 }
 
 // Run resumes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -15,10 +14,10 @@ import (
 )
 
 type parkedCmd struct {
-	List    parkedListCmd    `cmd:"" default:"withargs" help:"List them, with why and since when."`
-	Show    parkedShowCmd    `cmd:"" help:"Show one as it is on the topic."`
-	Replay  parkedReplayCmd  `cmd:"" help:"Apply them again, in order."`
-	Discard parkedDiscardCmd `cmd:"" help:"Give them up: they are never applied."`
+	List    parkedListCmd    `cmd:"" default:"withargs" help:"List parked records, with why and since when."`
+	Show    parkedShowCmd    `cmd:"" help:"Show a parked record as it is on the topic."`
+	Replay  parkedReplayCmd  `cmd:"" help:"Apply parked records again, in order."`
+	Discard parkedDiscardCmd `cmd:"" help:"Give parked records up: they are never applied."`
 }
 
 type parkedListCmd struct {
@@ -48,8 +47,8 @@ func (c *parkedListCmd) Run(ctx context.Context) error {
 		}
 		for _, p := range list {
 			rows = append(rows, []string{
-				p.Operator, fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset), string(p.Key), p.Type, p.Reason,
-				p.ParkedAt.Format(time.DateTime), fmt.Sprint(p.Attempts), p.Error,
+				p.Operator, fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset), printable(string(p.Key)), printable(p.Type), p.Reason,
+				p.ParkedAt.UTC().Format(time.RFC3339), fmt.Sprint(p.Attempts), printable(p.Error),
 			})
 		}
 	}
@@ -79,16 +78,16 @@ func (c *parkedShowCmd) Run(ctx context.Context) error {
 		return err
 	}
 	rows := [][]string{
-		{"operator", p.Operator}, {"place", c.Place}, {"key", string(p.Key)}, {"type", p.Type}, {"event", p.EventID},
-		{"reason", p.Reason}, {"error", p.Error}, {"parked", p.ParkedAt.Format(time.RFC3339)}, {"tried", fmt.Sprint(p.Attempts)},
+		{"operator", p.Operator}, {"place", c.Place}, {"key", printable(string(p.Key))}, {"type", printable(p.Type)}, {"event", printable(p.EventID)},
+		{"reason", p.Reason}, {"error", printable(p.Error)}, {"parked", p.ParkedAt.UTC().Format(time.RFC3339)}, {"tried", fmt.Sprint(p.Attempts)},
 	}
 	for _, h := range p.Headers {
-		rows = append(rows, []string{"header " + h.Key, h.Value})
+		rows = append(rows, []string{"header " + printable(h.Key), printable(h.Value)})
 	}
 	if err := table(rows); err != nil {
 		return err
 	}
-	_, err = fmt.Printf("\n%s\n", p.Value)
+	_, err = fmt.Printf("\n%s\n", printable(string(p.Value)))
 	return err
 }
 
@@ -177,12 +176,14 @@ func follow(ctx context.Context, pool *pgxpool.Pool, ids []int64, wait time.Dura
 		}
 		if open == 0 {
 			fmt.Printf("%d done, %d failed again and stay parked\n", done, failed)
+			if failed > 0 {
+				return errors.New("what is wrong with them now: feira admin parked list")
+			}
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			fmt.Fprintf(os.Stderr, "%d of %d partitions have not answered yet; they do once the operator runs\n", open, len(requests))
-			return nil
+			return fmt.Errorf("%d of %d partitions have not answered within %s; they do once the operator runs and is not paused", open, len(requests), wait)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/feira-shop/feira/internal/shop"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -17,7 +19,7 @@ type rebuildCmd struct {
 	admin `embed:""`
 
 	Service string `arg:"" help:"The service."`
-	DryRun  bool   `help:"Only count what differs."`
+	DryRun  bool   `help:"Only count what differs, write nothing."`
 }
 
 // Run rebuilds the states of a service's streams.
@@ -33,9 +35,10 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 	}
 	store := eventstore.New(pool, eventstore.Options{Service: c.Service, Registry: picked[0].Registry()})
 	done, err := picked[0].Rebuild(ctx, store, c.DryRun, func(r service.Rebuilt) {
-		fmt.Fprintf(os.Stderr, "\r%d streams, %d differ", r.Streams, r.Changed)
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			fmt.Fprintf(os.Stderr, "\r%d streams, %d differ\r", r.Streams, r.Changed)
+		}
 	})
-	fmt.Fprintln(os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func (c *auditCmd) Run(ctx context.Context) error {
 		if a.Offset != nil {
 			where += fmt.Sprintf("/%d", *a.Offset)
 		}
-		rows = append(rows, []string{a.At.Format(time.RFC3339), a.Who, a.Action, where, a.Detail})
+		rows = append(rows, []string{a.At.UTC().Format(time.RFC3339), printable(a.Who), a.Action, where, printable(a.Detail)})
 	}
 	return table(rows)
 }

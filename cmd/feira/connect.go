@@ -12,7 +12,7 @@ import (
 
 // connect says where the infrastructure is.
 type connect struct {
-	Postgres string   `env:"FEIRA_POSTGRES" placeholder:"DSN" help:"Address of the databases; {service} in it stands for the service's name. FEIRA_POSTGRES_<SERVICE> gives one its own."`
+	Postgres string   `env:"FEIRA_POSTGRES" placeholder:"DSN" help:"Address of the databases, postgres://…/{service}: {service} stands for the service's name. A variable FEIRA_POSTGRES_<SERVICE> gives one its own."`
 	Kafka    []string `env:"FEIRA_KAFKA" default:"127.0.0.1:9092" help:"Addresses of Kafka brokers."`
 }
 
@@ -23,7 +23,7 @@ func (c connect) dsn(service string) (string, error) {
 		return v, nil
 	}
 	if c.Postgres == "" {
-		return "", fmt.Errorf("no address for the database of %s: set %s, or --postgres with {service} in it", service, own)
+		return "", fmt.Errorf("no address for the database of %s: name a file of addresses with --env-file, such as a demo's feira.env, or set %s, or --postgres with {service} in it", service, own)
 	}
 	if !strings.Contains(c.Postgres, "{service}") {
 		return "", errors.New("--postgres needs {service} in it: every service has a database of its own")
@@ -51,7 +51,7 @@ func loadEnv(args []string) error {
 	}
 	f, err := os.Open(path) //nolint:gosec // the user names it
 	if err != nil {
-		return fmt.Errorf("read the addresses: %w", err)
+		return fmt.Errorf("read the addresses (--env-file, FEIRA_ENV_FILE): %w", err)
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)

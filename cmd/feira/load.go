@@ -16,8 +16,8 @@ import (
 type loadCmd struct {
 	URL      string        `name:"url" env:"FEIRA_URL" default:"http://127.0.0.1:8080" help:"Address of the shop."`
 	Rate     float64       `xor:"how" placeholder:"N" help:"Open loop: checkouts per second, whether or not earlier ones were answered."`
-	Clients  int           `xor:"how" placeholder:"N" help:"Closed loop: so many clients, each with one checkout at a time."`
-	Duration time.Duration `default:"30s" help:"For how long."`
+	Clients  int           `xor:"how" placeholder:"N" help:"Closed loop: so many clients, each with one checkout at a time (default without --rate: 16)."`
+	Duration time.Duration `default:"30s" help:"For how long, up to 24h."`
 	Wait     time.Duration `help:"Ask answers to wait for the order to get somewhere (Prefer: wait), whole seconds up to 10."`
 	Key      string        `env:"FEIRA_TOKEN_KEY" required:"" type:"path" placeholder:"FILE" help:"Private key that the customers' tokens are signed with."`
 }
@@ -55,5 +55,11 @@ func (c *loadCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return summary.Write(os.Stdout)
+	if err := summary.Write(os.Stdout); err != nil {
+		return err
+	}
+	if summary.OK == 0 {
+		return fmt.Errorf("not one checkout went well; is the shop at %s, and does it take tokens of %s?", c.URL, c.Key)
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, met
 }
 
 // provider adds the payment provider simulator, with its own store, to the paths of this process.
-func (c *runCmd) provider(ctx context.Context, log *slog.Logger, metrics *telemetry.Metrics, parts *http.ServeMux) (stop func(), err error) {
+func (c *runCmd) provider(ctx context.Context, log *slog.Logger, metrics *telemetry.Metrics, health *web.Health, parts *http.ServeMux) (stop func(), err error) {
 	if len(c.Parts) > 1 {
 		return nil, errors.New("the provider is the outside world: run it as a process of its own")
 	}
@@ -63,6 +63,8 @@ func (c *runCmd) provider(ctx context.Context, log *slog.Logger, metrics *teleme
 		return nil, err
 	}
 	server := provider.New(provider.Options{Pool: pool, Key: c.ProvideKey, Delay: c.Delay, Log: log, Metrics: metrics.Service("provider")})
+	health.Add("provider", server.Ready)
 	parts.Handle("/", server.Handler())
+	context.AfterFunc(ctx, server.Close) // answers that are late on purpose do not hold up the end
 	return pool.Close, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -25,14 +26,14 @@ type runCmd struct {
 
 	Parts []string `arg:"" help:"Services by name, gateway, provider, or all: every service and the gateway."`
 
-	Listen     string            `env:"FEIRA_LISTEN" default:"127.0.0.1:8081" help:"Address of this process: its API, /livez, /readyz and /metrics."`
-	Member     string            `env:"FEIRA_MEMBER" help:"Stable name of this process among its replicas; default: the host's name."`
-	JWKS       string            `name:"jwks" env:"FEIRA_JWKS" placeholder:"FILE|URL" help:"Key set that tokens are verified by."`
+	Listen     string            `env:"FEIRA_LISTEN" default:"127.0.0.1:8081" help:"Address of this process: its part of the API, /livez, /readyz and /metrics; port 0 takes any free one."`
+	Member     string            `env:"FEIRA_MEMBER" help:"Stable name of this process among its replicas, which makes restarts quick (default: the host's name)."`
+	JWKS       string            `name:"jwks" env:"FEIRA_JWKS" placeholder:"FILE|URL" help:"Key set that tokens are verified by; what has an API does not start without one."`
 	Deadline   time.Duration     `env:"FEIRA_DEADLINE" default:"5m" help:"How long an order may take from placed to confirmed."`
 	Hold       time.Duration     `env:"FEIRA_HOLD" default:"15m" help:"How long a suspected duplicate waits for its release."`
 	MaxConns   int32             `env:"FEIRA_MAX_CONNS" default:"8" help:"Connections of each service to its database."`
 	Rate       int               `env:"FEIRA_RATE" default:"0" help:"Requests a customer may make per minute; 0: no limit."`
-	Upstreams  map[string]string `env:"FEIRA_UPSTREAMS" placeholder:"SERVICE=ADDRESS" help:"For the gateway: where services are that do not run in this process."`
+	Upstreams  map[string]string `env:"FEIRA_UPSTREAMS" placeholder:"SERVICE=HOST:PORT" mapsep:"," help:"For the gateway: where services are that do not run in this process; several by commas."`
 	Migrate    bool              `env:"FEIRA_MIGRATE" help:"Bring the databases of the given services up to date first."`
 	ProvideURL string            `name:"provider-url" env:"FEIRA_PROVIDER_URL" placeholder:"URL" help:"For payments: where the payment provider is."`
 	ProvideKey string            `name:"provider-key" env:"FEIRA_PROVIDER_KEY" placeholder:"SECRET" help:"What payments and the provider know each other by."`
@@ -56,10 +57,15 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen (choose another address with --listen): %w", err)
+	}
+	defer func() { _ = listener.Close() }()
 	metrics, health := telemetry.NewMetrics(), web.NewHealth(log)
 	parts := http.NewServeMux()
 	if c.has("provider") {
-		stop, err := c.provider(ctx, log, metrics, parts)
+		stop, err := c.provider(ctx, log, metrics, health, parts)
 		if err != nil {
 			return err
 		}
@@ -71,7 +77,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	}
 	h.AddChecks(health)
 	defer func() {
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 		defer cancel()
 		h.Stop(limit)
 	}()
@@ -79,10 +85,13 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log.Info("running", "parts", c.Parts, "listen", c.Listen, "member", c.Member)
+	log.Info("running", "parts", c.Parts, "listen", listener.Addr().String(), "member", c.Member)
 	context.AfterFunc(ctx, health.Drain)
-	return web.Serve(ctx, c.Listen, handler, log)
+	return web.ServeListener(ctx, listener, handler, log)
 }
+
+// stopWithin bounds how long services may take to stop.
+const stopWithin = 10 * time.Second
 
 func (c *runCmd) has(part string) bool { return slices.Contains(c.Parts, part) }
 
@@ -108,6 +117,9 @@ func (c *runCmd) services() ([]service.Definition, error) {
 	}
 	needs := func(name string) bool {
 		return slices.ContainsFunc(picked, func(d service.Definition) bool { return d.Name == name })
+	}
+	if c.has("gateway") && len(picked) == 0 && len(c.Upstreams) == 0 {
+		return nil, errors.New("the gateway has nothing to pass requests on to: set --upstreams orders=127.0.0.1:8081,… (FEIRA_UPSTREAMS), or run services in the same process")
 	}
 	if needs("payments") && (c.ProvideURL == "" || c.ProvideKey == "") {
 		return nil, errors.New("payments needs --provider-url and --provider-key (FEIRA_PROVIDER_URL, FEIRA_PROVIDER_KEY)")

@@ -14,8 +14,8 @@ import (
 type verifyCmd struct {
 	connect `embed:""`
 
-	Settled bool          `help:"Orders that are still open count as differences."`
-	Wait    time.Duration `default:"0s" help:"Wait so long for open orders to settle."`
+	Settled bool          `help:"Exit code 1 also when orders are still open."`
+	Wait    time.Duration `default:"0s" help:"Wait up to so long for open orders to settle."`
 }
 
 // errDiffers makes the exit code 1; the differences were printed.

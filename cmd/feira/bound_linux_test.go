@@ -1,0 +1,24 @@
+package main_test
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// startBound starts a process that the kernel kills when the test process is gone. That is bound to the thread that
+// starts it, so the caller keeps the thread until it calls release.
+func startBound(cmd *exec.Cmd) (release func(), err error) {
+	runtime.LockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return runtime.UnlockOSThread, cmd.Start()
+}
+
+func runBound(cmd *exec.Cmd) error {
+	release, err := startBound(cmd)
+	defer release()
+	if err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
