@@ -86,6 +86,9 @@ func TestAKilledProcessLosesItsJobs(t *testing.T) {
 		t.Fatal("a job of a living process was taken")
 	case <-time.After(sweepEvery * 3 / 2):
 	}
+	if !one[bool](t, b.db.Pool, "select state = 'running' and attempt = 1 from river_job") {
+		t.Fatalf("a living process did not keep its job: %s", b.jobs())
+	}
 	must(t, cmd.Process.Kill())
 	killed := time.Now()
 	receive(t, "the job is taken over", began)
