@@ -24,15 +24,18 @@ func Service() service.Definition {
 	}
 }
 
-func operators() []operator.Definition {
-	return []operator.Definition{
-		decider.Operator("loyalty.account", Rules,
-			decider.On(func(e events.PaymentCaptured) (string, any) {
-				return Stream(e.Customer), Earn{e.Customer, e.Order, e.Amount}
-			}),
-			decider.On(func(e events.PaymentRefunded) (string, any) {
-				return Stream(e.Customer), Reverse{e.Customer, e.Order, e.RefundedSoFar, e.Amount}
-			}),
-		),
+// Routes says what the events of payments mean to an account.
+func Routes() []decider.Route {
+	return []decider.Route{
+		decider.On(func(e events.PaymentCaptured) (string, any) {
+			return Stream(e.Customer), Earn{e.Customer, e.Order, e.Amount}
+		}),
+		decider.On(func(e events.PaymentRefunded) (string, any) {
+			return Stream(e.Customer), Reverse{e.Customer, e.Order, e.RefundedSoFar, e.Amount}
+		}),
 	}
+}
+
+func operators() []operator.Definition {
+	return []operator.Definition{decider.Operator("loyalty.account", Rules, Routes()...)}
 }

@@ -22,7 +22,9 @@ func operators(cfg Config) []operator.Definition {
 }
 
 // Routes says what the events of other services mean to an order. A hold lasts as long as given, from the verdict on.
-func Routes(hold time.Duration) []decider.Route { return append(fromStockAndFraud(hold), fromPayments()...) }
+func Routes(hold time.Duration) []decider.Route {
+	return append(fromStockAndFraud(hold), fromPayments()...)
+}
 
 func fromStockAndFraud(hold time.Duration) []decider.Route {
 	return []decider.Route{
