@@ -170,7 +170,8 @@ type CheckoutPayment struct {
 	// Method `pix` is not built yet and answers `422` `not_supported`.
 	Method CheckoutPaymentMethod `json:"method"`
 
-	// Token The provider's token for the card, required for `card`. Card numbers are never accepted. A token that
+	// Token The provider's token for the card, required for `card`: `tok_` and lower-case letters, digits and `_`;
+	// anything else answers `422` `invalid_token`, a card number `422` `card_number_refused`. A token that
 	// needs 3-D Secure (`tok_3ds…`) answers `422` `not_supported` until that is built.
 	//
 	//

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,14 +32,17 @@ type RefusedTokenError struct{ Code, Reason string }
 
 func (e *RefusedTokenError) Error() string { return "orders: payment token refused: " + e.Reason }
 
+// The API's description leaves the form to CheckToken, which can say of a card number that it is one.
+var tokenForm = regexp.MustCompile(`^tok_[a-z0-9_]+$`)
+
 // CheckToken refuses card numbers by name, and whatever is no token of the provider. The value is never part of
 // the error.
 func CheckToken(token string) error {
 	if hasCardNumber(token) {
 		return &RefusedTokenError{"card_number_refused", "a card number is never accepted; send the provider's token (tok_…)"}
 	}
-	if !strings.HasPrefix(token, "tok_") {
-		return &RefusedTokenError{"invalid_token", "the provider's tokens begin with tok_"}
+	if !tokenForm.MatchString(token) {
+		return &RefusedTokenError{"invalid_token", "the provider's tokens are tok_ and lower-case letters, digits and _"}
 	}
 	if strings.HasPrefix(token, "tok_3ds") {
 		return &RefusedTokenError{"not_supported", "3-D Secure is not built yet"}
