@@ -126,7 +126,7 @@ func checkout(t *testing.T, shop, token, key string, wait int) (api.Order, *http
 	var o api.Order
 	body := fmt.Sprintf(`{"lines":[{"sku":"CAFE-500G","quantity":1}],"payment":{"method":"card","token":"tok_visa_%s"},
 		"email":"ana@example.com","shipping_address":{"name":"Ana Souza","street":"Rua das Flores, 10","city":"Olinda",
-		"state":"PE","postal_code":"53020-100","country":"BR"}}`, key)
+		"state":"PE","postal_code":"53020-100","country":"BR"}}`, strings.ReplaceAll(key, "-", "_"))
 	res := send(t, http.MethodPost, shop+"/v1/orders", token, body,
 		map[string]string{"Idempotency-Key": key, "Prefer": fmt.Sprintf("wait=%d", wait)}, &o)
 	return o, res

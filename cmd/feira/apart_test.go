@@ -1,0 +1,188 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/feira-shop/feira/api"
+)
+
+// part runs services in a process of their own with the demo's addresses, and gives its address.
+func part(t *testing.T, r *running, args ...string) (p *process, address string) {
+	t.Helper()
+	p = start(t, nil, append([]string{"--env-file=" + r.file(), "run", "--listen=127.0.0.1:0", "--log-format=json"}, args...)...)
+	p.until(`"msg":"running"`)
+	match := regexp.MustCompile(`"msg":"running".*"listen":"([^"]+)"`).FindStringSubmatch(p.out.String())
+	if match == nil {
+		t.Fatalf("no address in:\n%s", p.out)
+	}
+	eventually(t, "ready: "+strings.Join(args, " "), func() bool {
+		return send(t, http.MethodGet, "http://"+match[1]+"/readyz", "", "", nil, nil).StatusCode == http.StatusOK
+	})
+	return p, match[1]
+}
+
+// progress is how far the operators of a database have come: the sum of their offsets.
+func progress(t *testing.T, pool *pgxpool.Pool) int64 {
+	t.Helper()
+	return one[int64](t, pool, "select coalesce(sum(next_offset), 0)::bigint from checkpoints where next_offset >= 0")
+}
+
+// payments runs as a process of its own beside the rest, is stopped and killed, and goes on where it was. The orders
+// that wait for it meanwhile are confirmed, not cancelled.
+func TestPaymentsRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, newFolder(t), "--without=payments", "--deadline=10m", "--shoppers=0")
+	token := demo.token(t)
+	shop, db := demo.env["FEIRA_URL"], demo.database(t, "payments")
+	var ids []string
+	buy := func(n int) {
+		t.Helper()
+		for range n {
+			o, res := checkout(t, shop, token, fmt.Sprintf("apart-%d", len(ids)), 0)
+			if res.StatusCode != http.StatusCreated {
+				t.Fatalf("checkout: %s", res.Status)
+			}
+			ids = append(ids, o.Id)
+		}
+	}
+	settled := func() bool {
+		for _, id := range ids {
+			o := order(t, shop, token, id)
+			if o.Status == api.OrderStatusCancelled {
+				t.Fatalf("order %s was cancelled: %s", id, o.Reason)
+			}
+			if o.FinancialStatus != api.FinancialStatusPaid {
+				return false
+			}
+		}
+		return true
+	}
+	waits := func() {
+		t.Helper()
+		last := ids[len(ids)-1]
+		eventually(t, "the stock of the last order", func() bool { return order(t, shop, token, last).Version >= 2 })
+		if o := order(t, shop, token, last); o.Status != api.OrderStatusPlaced || o.FinancialStatus != api.FinancialStatusPending {
+			t.Fatalf("without payments the order is %s, %s", o.Status, o.FinancialStatus)
+		}
+	}
+
+	buy(10)
+	waits()
+	payments, _ := part(t, demo, "payments")
+	eventually(t, "the orders that waited from the start", settled)
+
+	before := progress(t, db)
+	if code, took := payments.stop(syscall.SIGTERM); code != 0 || took > 15*time.Second {
+		t.Errorf("SIGTERM: exit code %d after %s", code, took)
+	}
+	buy(10)
+	waits()
+	if now := progress(t, db); now < before {
+		t.Errorf("checkpoints went back from %d to %d", before, now)
+	}
+	payments, _ = part(t, demo, "payments")
+	eventually(t, "the orders that waited for a process that was stopped", settled)
+
+	before = progress(t, db)
+	buy(20) // in the middle of which it dies
+	payments.kill()
+	buy(5)
+	waits()
+	if now := progress(t, db); now < before {
+		t.Errorf("checkpoints went back from %d to %d", before, now)
+	}
+	part(t, demo, "payments")
+	eventually(t, "the orders that waited for a process that was killed", settled)
+
+	said := demo.feira(t, "verify", "--settled", "--wait=60s").ok(t)
+	has(t, said, "verify: no difference", fmt.Sprintf("verify: %d orders", len(ids)))
+	if strings.Contains(said, "cancelled") {
+		t.Errorf("orders were cancelled:\n%s", said)
+	}
+}
+
+// Every part is a process of its own; the gateway gives them one address.
+func TestEveryPartRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, newFolder(t), "--without=orders,catalog,inventory,payments,fraud,loyalty", "--shoppers=0")
+	token := demo.token(t, "--sub=bia")
+	_, catalog := part(t, demo, "catalog", "loyalty")
+	inventory, stock := part(t, demo, "inventory")
+	part(t, demo, "payments", "fraud")
+	_, orders := part(t, demo, "orders")
+	_, gateway := part(t, demo, "gateway", fmt.Sprintf("--upstreams=orders=%s,catalog=%s,loyalty=%s,inventory=%s", orders, catalog, catalog, stock))
+	shop := "http://" + gateway
+
+	o, res := checkout(t, shop, token, "through-the-gateway", 10)
+	if res.StatusCode != http.StatusCreated || o.Status != api.OrderStatusConfirmed {
+		t.Fatalf("%s, order %s", res.Status, o.Status)
+	}
+	if seen := follow(t, shop, token, o.Id, "order.paid"); !strings.Contains(seen, "order.placed") || !strings.Contains(seen, "order.confirmed") {
+		t.Errorf("the event stream says:\n%s", seen)
+	}
+	for path, status := range map[string]int{
+		"/v1/products/CAFE-500G": http.StatusOK, "/v1/stock/CAFE-500G": http.StatusOK, "/v1/customers/bia/loyalty": http.StatusOK,
+		"/docs": http.StatusOK, "/v1/nothing": http.StatusNotFound,
+	} {
+		if res := send(t, http.MethodGet, shop+path, token, "", nil, nil); res.StatusCode != status {
+			t.Errorf("%s: %s, expected %d", path, res.Status, status)
+		}
+	}
+
+	inventory.kill()
+	var problem api.Problem
+	res = send(t, http.MethodGet, shop+"/v1/stock/CAFE-500G", token, "", nil, &problem)
+	if res.StatusCode != http.StatusServiceUnavailable || problem.Code != "service_unreachable" {
+		t.Errorf("a service that is gone: %s, %q", res.Status, problem.Code)
+	}
+	if o, res := checkout(t, shop, token, "without-inventory", 0); res.StatusCode != http.StatusCreated || o.Status != api.OrderStatusPlaced {
+		t.Errorf("without inventory: %s, order %s", res.Status, o.Status)
+	}
+	part(t, demo, "inventory")
+	demo.feira(t, "verify", "--settled", "--wait=60s").ok(t)
+}
+
+// follow reads an order's live events until one of the type has come.
+func follow(t *testing.T, shop, token, id, until string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, shop+"/v1/orders/"+id+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		t.Fatalf("%s, content type %q", res.Status, kind)
+	}
+	var seen strings.Builder
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		seen.WriteString(lines.Text() + "\n")
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if ok && !json.Valid([]byte(data)) {
+			t.Errorf("%q is not JSON", data)
+		}
+		if strings.Contains(lines.Text(), until) {
+			return seen.String()
+		}
+	}
+	t.Fatalf("%s has not come:\n%s", until, &seen)
+	return ""
+}
