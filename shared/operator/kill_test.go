@@ -49,7 +49,8 @@ func (w *world) stateFollowsCheckpoints() {
 	w.t.Helper()
 	wrong := w.count(`select count(*) from (
 		select k.next_offset, count(e.n) as effects, count(e.n) filter (where e."offset" < k.next_offset) as below
-		from checkpoints k left join effects e on e.partition = k.partition group by k.partition, k.next_offset) x
+		from checkpoints k left join effects e on e.topic = k.topic and e.partition = k.partition
+		group by k.topic, k.partition, k.next_offset) x
 		where next_offset <> effects or effects <> below`)
 	if wrong != 0 {
 		w.t.Fatalf("%d partitions have effects that do not follow from their checkpoint", wrong)

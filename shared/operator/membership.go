@@ -23,8 +23,15 @@ type membership struct {
 	ctx      context.Context //nolint:containedctx // the tracer's methods get none, and must not outlive the run
 }
 
-func (m *membership) group() string    { return m.run.op.def.Name + "." + m.topic.Name }
-func (m *membership) instance() string { return m.run.op.opts.Member + "." + m.topic.Name }
+func (m *membership) group() string { return m.run.op.def.Name + "." + m.topic.Name }
+
+// instance is the member's stable id in the group; "" makes it a nameless one.
+func (m *membership) instance() string {
+	if m.run.op.opts.Member == "" {
+		return ""
+	}
+	return m.run.op.opts.Member + "." + m.topic.Name
+}
 
 // consume keeps a subscription until ctx ends. Watermill reconnects by itself; only the first connection is
 // retried here.
@@ -84,6 +91,9 @@ func (m *membership) WrapSyncProducer(_ *sarama.Config, p sarama.SyncProducer) s
 // leave gives the partitions to the others at once. A member with a stable id is otherwise waited for until its
 // session times out.
 func (m *membership) leave(client sarama.Client) error {
+	if m.instance() == "" {
+		return nil // it left when its session closed
+	}
 	admin, err := sarama.NewClusterAdminFromClient(client)
 	if err != nil {
 		return err

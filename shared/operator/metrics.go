@@ -60,8 +60,12 @@ func newMetrics(o *Operator) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.processed, m.duplicates, m.unknown, m.parked, m.fenced, m.retries, m.restarts,
+	all := append([]prometheus.Collector{m.processed, m.duplicates, m.unknown, m.parked, m.fenced, m.retries, m.restarts,
 		m.batch, m.duration, m.bytes, m.paused, m.stopped}, m.gauges...)
+	if own, ok := m.op.handler.(prometheus.Collector); ok { // a handler with state has some of its own
+		all = append(all, own)
+	}
+	return all
 }
 
 // register makes the metrics visible while the operator runs.

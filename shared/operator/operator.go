@@ -17,8 +17,8 @@ import (
 type Options struct {
 	Store *eventstore.Store // of the service that the operator belongs to; required
 	Kafka kafka.Config
-	// Member is this process's stable name among the replicas of the service. Two processes with one name fence
-	// each other.
+	// Member is this process's stable name among the replicas of the service: with it, a crash and a start cost
+	// less than a second instead of a session timeout. Two processes with one name fence each other.
 	Member  string
 	Log     *slog.Logger          // nil: discard
 	Metrics prometheus.Registerer // nil: none
