@@ -4,9 +4,9 @@
 // microseconds. The state is saved as deltas in the transaction that moves the offsets, so a restart, a rebalance or
 // a replay gives the same verdicts.
 //
-//	payment.authorized ──▶ a purchase less than 5 s away is known? ──yes──▶ purchase.held (duplicate_purchase)
+//	payment.authorized ──▶ older than purchases are kept? ──────────yes──▶ purchase.held (fraud)
 //	                                │no
-//	                                ├── older than purchases are kept ────▶ purchase.held (fraud)
+//	                                ├── less than 5 s from another one ───▶ purchase.held (duplicate_purchase)
 //	                                └─────────────────────────────────────▶ purchase.cleared
 //	payment.voided ──────▶ the purchase is forgotten
 //

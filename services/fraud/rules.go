@@ -29,7 +29,8 @@ type Purchase struct {
 // Judge gives every authorised payment its verdict and remembers it; a voided payment is forgotten.
 //
 // A payment less than [Window] from one with an earlier offset, before or after it in event time, is a duplicate
-// of it. One that comes later than purchases are kept cannot be judged, so a person looks.
+// of it. One that comes later than purchases are kept cannot be judged, so a person looks: whether a purchase that
+// it may repeat is still remembered is an accident of batches and restarts, so it is not even looked for.
 func Judge(recent Purchases, r events.Recorded, late bool) (Purchases, []events.Event) {
 	switch e := r.Event.(type) {
 	case events.PaymentVoided:
@@ -45,16 +46,16 @@ func Judge(recent Purchases, r events.Recorded, late bool) (Purchases, []events.
 
 func verdict(recent Purchases, p events.Purchase, late bool) events.Event {
 	v := events.Verdict{Order: p.Order, Payment: p.Payment, Customer: p.Customer, Rules: []string{}}
+	if late {
+		v.Score, v.Rules = 50, []string{RuleTooLate}
+		return events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud}
+	}
 	if first, ok := recent.near(p.PurchasedAt); ok {
 		v.Score, v.Rules = 100, []string{RuleDuplicate}
 		return events.PurchaseHeld{
 			Verdict: v, Reason: events.ReasonDuplicatePurchase,
 			DuplicateOfPayment: first.Payment, DuplicateOfOrder: first.Order,
 		}
-	}
-	if late {
-		v.Score, v.Rules = 50, []string{RuleTooLate}
-		return events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud}
 	}
 	return events.PurchaseCleared{Verdict: v}
 }

@@ -47,6 +47,7 @@ func (p *processor[S]) save(tx *eventstore.Tx) error {
 	var topics, entries []string
 	var partitions []int32
 	var maxTimes, expires, watermarks []int64
+	p.bytes = 0
 	for _, k := range slices.SortedFunc(maps.Keys(p.pending), compare) {
 		o := p.pending[k]
 		delta, err := encode(o.changed)
@@ -55,6 +56,7 @@ func (p *processor[S]) save(tx *eventstore.Tx) error {
 		}
 		topics, partitions = append(topics, k.topic), append(partitions, k.partition)
 		entries = append(entries, delta)
+		p.bytes += len(delta)
 		maxTimes, expires = append(maxTimes, o.maxTime), append(expires, o.expires)
 		watermarks = append(watermarks, o.maxTime-p.from.disorder.Microseconds())
 	}
@@ -115,5 +117,6 @@ func (p *processor[S]) Restore(ctx context.Context, q operator.Querier, c operat
 		return fmt.Errorf("restore the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
 	p.shards[shardKey{c.Topic, c.Partition}] = s
+	p.show()
 	return nil
 }

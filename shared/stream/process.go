@@ -24,13 +24,25 @@ type processor[S any] struct {
 	shards  map[shardKey]*shard[S]
 	pending map[shardKey]*overlay[S] // of the batch whose outcome is not known yet
 	now     func() time.Time
+	metrics *metrics
+
+	bytes   int  // of state, that the last Apply saved
+	refused bool // the last attempt was rolled back
 }
 
-var _ operator.Stateful = (*processor[int])(nil)
+func newProcessor[S any](name string, from Source, rule Rule[S]) *processor[S] {
+	return &processor[S]{name: name, from: from, rule: rule, shards: map[shardKey]*shard[S]{}, now: time.Now, metrics: newMetrics(name)}
+}
+
+var (
+	_ operator.Stateful = (*processor[int])(nil)
+	_ operator.Sized    = (*processor[int])(nil)
+)
 
 // Apply judges the batch on overlays and queues what it emits and the deltas.
-func (p *processor[S]) Apply(_ context.Context, tx *eventstore.Tx, batch []operator.Record) error {
+func (p *processor[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
 	p.pending = map[shardKey]*overlay[S]{}
+	said := answers{of: make(map[string]bool, len(batch))}
 	for _, r := range batch {
 		k := shardKey{r.Topic, r.Partition}
 		o := p.pending[k]
@@ -42,14 +54,17 @@ func (p *processor[S]) Apply(_ context.Context, tx *eventstore.Tx, batch []opera
 			o = over(s)
 			p.pending[k] = o
 		}
-		if err := p.one(tx, o, r.Recorded); err != nil {
+		if err := p.one(&said, o, r.Recorded); err != nil {
 			return err
 		}
+	}
+	if err := p.say(ctx, tx, said); err != nil {
+		return err
 	}
 	return p.save(tx)
 }
 
-func (p *processor[S]) one(tx *eventstore.Tx, o *overlay[S], r events.Recorded) error {
+func (p *processor[S]) one(said *answers, o *overlay[S], r events.Recorded) error {
 	if r.Type == events.TickType {
 		o.maxTime = max(o.maxTime, r.Time.UnixMicro())
 		return nil
@@ -60,7 +75,7 @@ func (p *processor[S]) one(tx *eventstore.Tx, o *overlay[S], r events.Recorded) 
 	}
 	emitted := p.judge(o, key, r)
 	for _, e := range emitted {
-		if err := p.emit(tx, r, e); err != nil {
+		if err := p.emit(said, r, e); err != nil {
 			return err
 		}
 	}
@@ -69,8 +84,18 @@ func (p *processor[S]) one(tx *eventstore.Tx, o *overlay[S], r events.Recorded) 
 
 // judge is the whole of what an event costs in memory.
 func (p *processor[S]) judge(o *overlay[S], key string, r events.Recorded) []events.Event {
-	at := p.from.time(r).UnixMicro()
+	eventTime := p.from.time(r)
+	if p.from.quarantines(r, eventTime) {
+		o.quarantined++
+		var none S
+		_, emitted := p.rule.Apply(none, r, true)
+		return emitted
+	}
+	at := eventTime.UnixMicro()
 	late := at < o.maxTime-p.from.disorder.Microseconds()
+	if late {
+		o.late++
+	}
 	state, emitted := p.rule.Apply(o.get(key).state, r, late)
 	o.set(key, entry[S]{state: state, until: micros(p.rule.Until(state))})
 	o.maxTime = max(o.maxTime, at)
@@ -84,8 +109,17 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// emit appends an event as the first and only one of its stream: a second verdict would be refused.
-func (p *processor[S]) emit(tx *eventstore.Tx, cause events.Recorded, e events.Event) error {
+// answers are the appends of a batch. Each is the first and only one of its stream.
+type answers struct {
+	appends []eventstore.Append
+	of      map[string]bool // streams
+}
+
+func (p *processor[S]) emit(said *answers, cause events.Recorded, e events.Event) error {
+	stream := p.rule.Stream(e)
+	if said.of[stream] {
+		return nil // the first one stands
+	}
 	meta, err := events.Reply(cause, p.name, p.now())
 	if err != nil {
 		return err
@@ -94,22 +128,52 @@ func (p *processor[S]) emit(tx *eventstore.Tx, cause events.Recorded, e events.E
 	if err != nil {
 		return operator.Reject(err)
 	}
-	tx.Append(eventstore.Append{Stream: p.rule.Stream(e), State: json.RawMessage(`{}`), Events: []eventstore.Event{encoded}})
+	said.of[stream] = true
+	said.appends = append(said.appends, eventstore.Append{Stream: stream, State: json.RawMessage(`{}`), Events: []eventstore.Event{encoded}})
+	return nil
+}
+
+// say appends the answers. A stream that is there already had its answer, from this operator under an earlier name or
+// before its state was lost; it stands. That is looked up only after a refused attempt, so it costs nothing as a rule.
+func (p *processor[S]) say(ctx context.Context, tx *eventstore.Tx, said answers) error {
+	var there map[string]eventstore.Stream
+	if p.refused {
+		names := make([]string, len(said.appends))
+		for i, a := range said.appends {
+			names[i] = a.Stream
+		}
+		var err error
+		if there, err = tx.Load(ctx, names); err != nil {
+			return err
+		}
+	}
+	for _, a := range said.appends {
+		if there[a.Stream].Version == 0 {
+			tx.Append(a)
+		}
+	}
 	return nil
 }
 
 // Settle ends the last batch.
 func (p *processor[S]) Settle(committed bool) {
+	p.refused = !committed
 	if committed {
 		for _, o := range p.pending {
 			o.merge(p.from.disorder.Microseconds(), p.rule.Trim)
+			p.metrics.judged(o.late, o.quarantined)
 		}
+		p.show()
 	}
 	p.pending = nil
 }
+
+// CheckpointBytes is the size of the deltas that the last Apply saved.
+func (p *processor[S]) CheckpointBytes() int { return p.bytes }
 
 // Release forgets a partition that is not owned any more.
 func (p *processor[S]) Release(c operator.Claim) {
 	delete(p.shards, shardKey{c.Topic, c.Partition})
 	delete(p.pending, shardKey{c.Topic, c.Partition})
+	p.show()
 }

@@ -67,6 +67,8 @@ type overlay[S any] struct {
 	changed map[string]entry[S]
 	maxTime int64
 	expires int64
+	// Of this batch, for the metrics.
+	late, quarantined int
 }
 
 func over[S any](s *shard[S]) *overlay[S] {

@@ -18,10 +18,12 @@ func keepFor(ttl int64) Rule[seen] {
 	}
 }
 
-func at(sec int64) events.Recorded { return events.Recorded{Meta: events.Meta{Time: time.Unix(sec, 0)}} }
+func at(sec int64) events.Recorded {
+	return events.Recorded{Meta: events.Meta{Time: time.Unix(sec, 0)}}
+}
 
 func processorOf(ttl int64, disorder time.Duration) *processor[seen] {
-	return &processor[seen]{name: "test", rule: keepFor(ttl), from: From(events.Payments).Disorder(disorder), shards: map[shardKey]*shard[seen]{}}
+	return newProcessor("test", From(events.Payments).Disorder(disorder), keepFor(ttl))
 }
 
 func TestMemoryIsBoundedByWhatIsNeeded(t *testing.T) {

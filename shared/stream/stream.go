@@ -16,11 +16,15 @@ type Source struct {
 	key      func(events.Recorded) string
 	time     func(events.Recorded) time.Time
 	disorder time.Duration
+	skew     time.Duration
 }
+
+// defaultSkew is how far clocks of one shop may be apart.
+const defaultSkew = time.Minute
 
 // From reads a topic; with prototypes, only events of their types.
 func From(topic events.Topic, prototypes ...events.Event) Source {
-	s := Source{topic: topic, time: func(r events.Recorded) time.Time { return r.Time }}
+	s := Source{topic: topic, time: func(r events.Recorded) time.Time { return r.Time }, skew: defaultSkew}
 	for _, p := range prototypes {
 		s.types = append(s.types, p.EventType())
 	}
@@ -37,16 +41,28 @@ func (s Source) At(t func(events.Recorded) time.Time) Source { s.time = t; retur
 // Disorder is how far an event's time may be behind the highest of its partition before it is late.
 func (s Source) Disorder(d time.Duration) Source { s.disorder = d; return s }
 
+// Skew is how far an event's time may be after the time at which it was recorded; by default a minute. Beyond that it
+// is quarantined: it cannot be true, so it does not move the watermark, which would make all that follows late. It is
+// held against the record's own time, not against our clock, so that a replay agrees.
+func (s Source) Skew(d time.Duration) Source { s.skew = d; return s }
+
+func (s Source) quarantines(r events.Recorded, at time.Time) bool {
+	return !r.RecordedAt.IsZero() && at.Sub(r.RecordedAt) > s.skew
+}
+
 // Rule is a pure computation over the state of one key.
 type Rule[S any] struct {
 	// Apply takes the key's state and an event, and says what the state is then and what follows. late: the
-	// event is behind its partition's watermark, so that state it would need may have been freed.
+	// event is behind its partition's watermark, so that state it would need may have been freed. What follows from
+	// a late event must not depend on the state: what is still there differs from run to run. An event in quarantine
+	// comes as a late one with no state, and what it makes of it is not kept.
 	Apply func(state S, r events.Recorded, late bool) (S, []events.Event)
 	// Until is the event time up to which a state is needed; the zero time frees it at once.
 	Until func(state S) time.Time
 	// Trim drops the parts of a state that are not needed behind the watermark; nil: states are kept whole.
 	Trim func(state S, watermark time.Time) S
-	// Stream names the stream that an emitted event starts. It must be new: one event, one stream.
+	// Stream names the stream that an emitted event starts: one event, one stream. Where there is one already, the
+	// event that started it stands, and the new one is dropped.
 	Stream func(e events.Event) string
 }
 
@@ -63,7 +79,7 @@ func Process[S any](name string, from Source, rule Rule[S]) operator.Definition 
 		Topics: []events.Topic{from.topic},
 		Types:  from.types,
 		Handler: func(*eventstore.Store) operator.Handler {
-			return &processor[S]{name: name, from: from, rule: rule, shards: map[shardKey]*shard[S]{}, now: time.Now}
+			return newProcessor(name, from, rule)
 		},
 	}
 }
