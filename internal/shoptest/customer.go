@@ -2,6 +2,7 @@ package shoptest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -36,9 +37,9 @@ func (s *Shop) Operator(t testing.TB) *Customer {
 
 func (s *Shop) caller(t testing.TB, id string, role auth.Role) *Customer {
 	t.Helper()
-	token, err := s.key.Sign(id, []auth.Role{role}, time.Hour)
-	must(t, "sign a token", err)
+	token := s.Token(t, id, role, time.Hour)
 	c := &Customer{ID: id, Token: token, Shop: s}
+	var err error
 	c.ClientWithResponses, err = api.NewClientWithResponses(s.URL, api.WithHTTPClient(s.client),
 		api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+token)
@@ -47,6 +48,17 @@ func (s *Shop) caller(t testing.TB, id string, role auth.Role) *Customer {
 	must(t, "make a client", err)
 	return c
 }
+
+// Token signs a token that the shop takes until ttl is over.
+func (s *Shop) Token(t testing.TB, subject string, role auth.Role, ttl time.Duration) string {
+	t.Helper()
+	token, err := s.key.Sign(subject, []auth.Role{role}, ttl)
+	must(t, "sign a token", err)
+	return token
+}
+
+// JWKS is the key set that the shop verifies tokens by.
+func (s *Shop) JWKS() json.RawMessage { return s.key.JWKS() }
 
 // Card makes a token of a card that nobody has used; behaviour says what the provider does with it, for example
 // "tok_visa" or "tok_declined".
