@@ -23,8 +23,9 @@ func (l *loop) attemptContext(ctx context.Context) (context.Context, context.Can
 	}
 }
 
-// attempt applies a batch in one transaction: the handler, then one call with the commit in the same write.
-func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx) error) error {
+// attempt applies a batch in one transaction: the handler, then one call with the commit in the same write. also
+// may queue more for that write.
+func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) error {
 	ctx, cancel := l.attemptContext(ctx)
 	defer cancel()
 	if err := l.op.hooks.at(beforeBegin); err != nil {
@@ -49,9 +50,7 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx) e
 		return Reject(err)
 	}
 	if also != nil {
-		if err := also(tx); err != nil {
-			return err
-		}
+		also(tx)
 	}
 	if err := l.op.hooks.at(beforeCommit); err != nil {
 		return err

@@ -46,8 +46,9 @@ type Record struct {
 
 // Handler turns a batch into effects inside the operator's transaction. The records of one partition are in
 // order; a batch may mix partitions and topics. Apply may be called again for the same records after a
-// rollback, and with fewer of them, so it keeps nothing outside tx. An error from [Reject] is deterministic:
-// the batch is halved down to the one event, which is parked. Any other error is retried.
+// rollback, and with fewer of them, so it keeps nothing outside tx. An error from [Reject], a panic and data that
+// Postgres refuses (SQLSTATE class 22 or 23) are deterministic: the batch is halved down to the one event, which
+// is parked. Any other error is retried.
 type Handler interface {
 	Apply(ctx context.Context, tx *eventstore.Tx, batch []Record) error
 }

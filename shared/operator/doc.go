@@ -12,7 +12,8 @@
 //
 // An operator that cannot go on without guessing stops by name ([*HistoryLostError], [*TopicReplacedError],
 // [*MissingEventsError]): it leaves its group, its Health fails, the table operator_stops says why, other
-// operators go on. [AcceptGap] lets it resume without a restart.
+// operators go on. [FillGap] fills the hole from the owner's store, [AcceptGap] goes on without; the operator then
+// resumes without a restart.
 //
 // A record that cannot be applied is parked with its error, and later records of its key are parked behind it
 // in order; records without a key block nobody. [Replay] and [Discard] end that. What may work at another

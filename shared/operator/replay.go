@@ -26,7 +26,7 @@ func (s *errand) replay(ctx context.Context, items []*item) bool {
 	if len(fit) == 0 {
 		return true
 	}
-	err := s.try(ctx, fit)
+	err := s.commit(ctx, change{apply: true, gone: fit})
 	switch {
 	case err == nil:
 		return true
@@ -40,110 +40,103 @@ func (s *errand) replay(ctx context.Context, items []*item) bool {
 	return s.replay(ctx, fit[:half]) && s.replay(ctx, fit[half:])
 }
 
-// try is one replay until it is committed or refused: the error is the deterministic one, or any other when it
-// was given up.
-func (s *errand) try(ctx context.Context, items []*item) error {
-	steps := make([]step, 0, len(items))
-	for _, it := range items {
-		steps = append(steps, step{item: it, fate: it.fate, to: s.claim.saved})
-	}
-	var rejected error
-	ok := s.writeSteps(ctx, items, steps, func(tx *eventstore.Tx) error {
-		s.resolved(tx, items)
-		return nil
-	}, &rejected)
-	if ok {
-		for _, it := range items {
-			s.claim.resolvedOne(it.raw.key)
-		}
-		return nil
-	}
-	if rejected == nil {
-		rejected = errNotNow
-	}
-	return rejected
-}
-
-var errNotNow = errors.New("operator: the replay was given up for now")
-
 // keep leaves a record parked and notes why.
 func (s *errand) keep(ctx context.Context, it *item) bool {
 	if len(it.raw.key) > 0 {
 		s.failed[string(it.raw.key)] = true
 	}
-	return s.writeSteps(ctx, nil, nil, func(tx *eventstore.Tx) error {
-		s.failedAgain(tx, it)
-		return nil
-	}, nil)
+	return s.commit(ctx, change{kept: it}) == nil
 }
 
-// write takes records out of the parked ones without applying them.
-func (s *errand) write(ctx context.Context, items []*item, rejected *error) bool {
-	ok := s.writeSteps(ctx, items, nil, func(tx *eventstore.Tx) error {
-		s.resolved(tx, items)
-		return nil
-	}, rejected)
-	if ok {
-		for _, it := range items {
-			s.claim.resolvedOne(it.raw.key)
-		}
-	}
-	return ok
+// change is what one transaction does to parked records.
+type change struct {
+	gone  []*item // these are taken out,
+	apply bool    // applied or not
+	kept  *item   // this one failed again
 }
 
-// writeSteps commits steps, and what also adds, under the claim's checkpoint, which stays where it is. A
-// deterministic error goes to rejected; anything transient is tried again while the claim lives.
-func (s *errand) writeSteps(ctx context.Context, gone []*item, steps []step, also func(*eventstore.Tx) error, rejected *error) bool {
+// errNotNow says that a change was given up for now: the claim is lost, or the operator stops.
+var errNotNow = errors.New("operator: parked records could not be changed now")
+
+// commit makes a change under the claim's checkpoint, which stays where it is. What is transient is tried again
+// while the claim lives; the error is deterministic or [errNotNow].
+func (s *errand) commit(ctx context.Context, ch change) error {
 	wait := backoff{}
 	for !s.claim.dead() {
-		b := batch{{claim: s.claim, steps: steps, to: s.claim.saved}}
-		err := s.attempt(ctx, b, also)
-		if err == nil {
-			s.settle(true)
-			if b.count(applied) > 0 {
-				s.op.store.Committed()
-			}
-			s.op.metrics.passed(b[0])
-			return true
-		}
-		if errors.Is(err, errKilled) {
-			s.killed = true
-			return false
-		}
-		switch s.resolve(ctx, b, err) {
-		case outcomeFenced, outcomeUnknown, outcomeCommitted:
-			s.settle(false)
-			return false
-		case outcomeRolledBack:
-		}
-		if errors.Is(err, eventstore.ErrUnknown) && len(gone) > 0 {
-			// The checkpoint did not move, so it cannot tell; but since it was barred, the parked rows can.
-			if done, ok := s.resolvedAlready(ctx, gone); !ok || done {
-				s.settle(done)
-				return done
+		p := &part{claim: s.claim, to: s.claim.saved}
+		if ch.apply {
+			for _, it := range ch.gone {
+				p.steps = append(p.steps, step{item: it, fate: it.fate, to: p.to})
 			}
 		}
-		s.settle(false)
-		if rejected != nil && classify(err) == deterministic {
-			*rejected = err
-			return false
+		err := s.attempt(ctx, batch{p}, func(tx *eventstore.Tx) { s.write(tx, ch) })
+		if err != nil {
+			err = s.outcomeOf(ctx, batch{p}, ch, err)
+		}
+		switch {
+		case err == nil:
+			s.changed(p, ch)
+			return nil
+		case errors.Is(err, errNotNow):
+			return err
+		case classify(err) == deterministic:
+			return err
 		}
 		s.op.metrics.retries.Inc()
-		s.op.log.Warn("a replay is tried again", "error", err)
+		s.op.log.Warn("a change of parked records is tried again", "error", err)
 		if !wait.sleep(ctx) {
-			return false
+			break
 		}
 	}
-	return false
+	return errNotNow
 }
 
-// resolvedAlready asks whether an attempt with an unknown outcome took the rows out.
-func (s *errand) resolvedAlready(ctx context.Context, items []*item) (done, ok bool) {
+// outcomeOf finds out what became of a failed attempt: nil when it was committed after all, [errNotNow] when the
+// claim cannot go on, else the error that rolled it back.
+func (s *errand) outcomeOf(ctx context.Context, b batch, ch change, err error) error {
+	if errors.Is(err, errKilled) {
+		s.killed = true
+		return errNotNow
+	}
+	if s.resolve(ctx, b, err) != outcomeRolledBack {
+		s.settle(false)
+		return errNotNow
+	}
+	if errors.Is(err, eventstore.ErrUnknown) && len(ch.gone) > 0 {
+		// The checkpoint did not move, so it cannot tell; but since the attempt is barred, the parked rows can.
+		done, unread := s.isGone(ctx, ch.gone)
+		if done {
+			return nil
+		}
+		if unread != nil { // memory may be behind the database: begin anew from there
+			s.claim.end()
+			s.settle(false)
+			return errNotNow
+		}
+	}
+	s.settle(false)
+	return err
+}
+
+// changed follows a commit in memory.
+func (s *errand) changed(p *part, ch change) {
+	s.settle(true)
+	for _, it := range ch.gone {
+		s.claim.resolvedOne(it.raw.key)
+	}
+	s.op.metrics.passed(p)
+	if len(p.steps) > 0 {
+		s.op.store.Committed()
+	}
+}
+
+// isGone asks whether an attempt with an unknown outcome took the rows out.
+func (s *errand) isGone(ctx context.Context, items []*item) (bool, error) {
 	ctx, cancel := s.attemptContext(ctx)
 	defer cancel()
 	var left int
 	err := s.op.store.Pool().QueryRow(ctx, `select count(*) from parked
 		where operator = $1 and topic = $2 and partition = $3 and "offset" = any($4)`,
 		s.op.def.Name, s.claim.topic, s.claim.partition, offsetsOf(items)).Scan(&left)
-	return left == 0, err == nil
+	return err == nil && left == 0, err
 }

@@ -99,7 +99,7 @@ func (s *errand) serve(ctx context.Context) bool {
 		}
 		s.after = items[len(items)-1].rec.Offset
 		if s.request.Action == actionDiscard {
-			if !s.write(ctx, items, nil) {
+			if s.commit(ctx, change{gone: items}) != nil {
 				return false
 			}
 			continue
@@ -152,19 +152,18 @@ func (s *errand) finish(ctx context.Context) bool {
 	return err == nil
 }
 
-// resolved has the records taken out of the parked ones, with an audit row each.
-func (s *errand) resolved(tx *eventstore.Tx, items []*item) {
+// write queues a change of parked records, with an audit row for each.
+func (s *errand) write(tx *eventstore.Tx, ch change) {
+	if it := ch.kept; it != nil {
+		tx.Later(failedAgainSQL, s.op.def.Name, s.claim.topic, s.claim.partition, it.rec.Offset, it.reason,
+			printable(it.problem), s.request.ID, s.request.By)
+		return
+	}
 	action := "replayed"
-	if s.request.Action == actionDiscard {
+	if !ch.apply {
 		action = "discarded"
 	}
-	tx.Later(resolveParkedSQL, s.op.def.Name, s.claim.topic, s.claim.partition, offsetsOf(items), s.request.ID, action, s.request.By)
-}
-
-// failedAgain keeps a record parked, with what is wrong now.
-func (s *errand) failedAgain(tx *eventstore.Tx, it *item) {
-	tx.Later(failedAgainSQL, s.op.def.Name, s.claim.topic, s.claim.partition, it.rec.Offset, it.reason,
-		printable(it.problem), s.request.ID, s.request.By)
+	tx.Later(resolveParkedSQL, s.op.def.Name, s.claim.topic, s.claim.partition, offsetsOf(ch.gone), s.request.ID, action, s.request.By)
 }
 
 func offsetsOf(items []*item) []int64 {
