@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/feira-shop/feira/shared/decider"
@@ -68,9 +69,9 @@ func (e *examiner) readStore(ctx context.Context, b *books, name string, kinds [
 }
 
 func (e *examiner) checkStates(ctx context.Context, b *books, name string, s *streams) error {
-	left := len(s.versions)
+	without := maps.Clone(s.versions) // streams whose state was not met yet
 	err := e.stores[name].EachStream(ctx, func(kept eventstore.Stream) error {
-		left--
+		delete(without, kept.Name)
 		k, f := s.kind(kept.Name), s.folds[kept.Name]
 		switch {
 		case k == nil || f == nil:
@@ -91,8 +92,8 @@ func (e *examiner) checkStates(ctx context.Context, b *books, name string, s *st
 	if err != nil {
 		return fmt.Errorf("verify the states of %s: %w", name, err)
 	}
-	if left != 0 {
-		b.fault("%s: %d streams have events and no state", name, left)
+	for stream, events := range without {
+		b.fault("%s: stream %s has %d events and no state", name, stream, events)
 	}
 	return nil
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/services/inventory"
-	"github.com/feira-shop/feira/services/payments"
 	"github.com/feira-shop/feira/shared/events"
-	simprovider "github.com/feira-shop/feira/sim/provider"
 )
 
 // checkStock compares the shelves with what inventory's events leave on them.
@@ -45,37 +42,52 @@ func (e *examiner) checkStock(ctx context.Context, b *books) error {
 	return nil
 }
 
+// The replica of orders has no descriptions.
+const (
+	catalogueSQL = `select sku, name, description, price_amount, price_currency, active from products`
+	replicaSQL   = `select sku, name, '', price_amount, price_currency, active from products`
+)
+
 // checkProducts compares the catalogue and the orders' replica of it with the last event of each product.
 func (e *examiner) checkProducts(ctx context.Context, b *books) error {
-	for _, name := range []string{"catalog", "orders"} {
+	for name, sql := range map[string]string{"catalog": catalogueSQL, "orders": replicaSQL} {
 		pool := e.pools[name]
 		if pool == nil {
 			continue
 		}
-		rows, err := pool.Query(ctx, `select sku, name, price_amount, price_currency, active from products`)
+		rows, err := pool.Query(ctx, sql)
 		if err != nil {
 			return fmt.Errorf("verify the products of %s: %w", name, err)
 		}
 		found := map[string]events.ProductChanged{}
 		var p events.ProductChanged
-		_, err = pgx.ForEachRow(rows, []any{&p.SKU, &p.Name, &p.Price.Amount, &p.Price.Currency, &p.Active}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&p.SKU, &p.Name, &p.Description, &p.Price.Amount, &p.Price.Currency, &p.Active}, func() error {
 			found[p.SKU] = p
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("verify the products of %s: %w", name, err)
 		}
-		for sku, want := range b.products {
-			want.Description = ""
-			if found[sku] != want {
-				b.fault("%s: product %s is %+v, its last event says %+v", name, sku, found[sku], want)
-			}
-		}
-		if len(found) != len(b.products) {
-			b.fault("%s: %d products, the events give %d", name, len(found), len(b.products))
-		}
+		compareProducts(b, name, found)
 	}
 	return nil
+}
+
+func compareProducts(b *books, name string, found map[string]events.ProductChanged) {
+	for sku, want := range b.products {
+		if name == "orders" {
+			want.Description = ""
+		}
+		if got, there := found[sku]; !there {
+			b.fault("%s: product %s is missing, its last event says %+v", name, sku, want)
+		} else if got != want {
+			b.fault("%s: product %s is %+v, its last event says %+v", name, sku, got, want)
+		}
+		delete(found, sku)
+	}
+	for sku := range found {
+		b.fault("%s: product %s has no events", name, sku)
+	}
 }
 
 // checkAccounts compares loyalty's accounts with what payments' events should have made of them.
@@ -106,62 +118,5 @@ func checkVerdicts(b *books) {
 		if _, ok := b.judged[payment]; !ok {
 			b.fault("fraud: the verdict on payment %s is on nothing that was authorised", payment)
 		}
-	}
-}
-
-// checkLedger compares the provider's books with what payments believes.
-func (e *examiner) checkLedger(ctx context.Context, b *books) error {
-	if e.pools[provider] == nil || e.stores["payments"] == nil {
-		return nil
-	}
-	byPayment := map[string]*story{}
-	for _, s := range b.stories {
-		if id := s.payment.Purchase.Payment; id != "" {
-			byPayment[id] = s
-		}
-	}
-	err := simprovider.Ledger(ctx, e.pools[provider], func(a simprovider.Authorization) error {
-		payment, _, _ := strings.Cut(a.Key, "/")
-		s := byPayment[payment]
-		if s == nil {
-			b.fault("provider: authorisation %s has the key %s of no payment", a.ID, a.Key)
-			return nil
-		}
-		delete(byPayment, payment) // a second authorisation of the same payment is of none
-		compareLedger(b, s, a)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("verify the provider's ledger: %w", err)
-	}
-	for payment, s := range byPayment {
-		if s.said[typeOf(events.PaymentAuthorized{})]+s.said[typeOf(events.PaymentDeclined{})] > 0 {
-			b.fault("provider: payment %s is %s and the provider does not know it", payment, s.payment.Status)
-		}
-	}
-	return nil
-}
-
-// compareLedger knows what the provider's status must be once a payment is at rest; while a request is on its way
-// both are right.
-func compareLedger(b *books, s *story, a simprovider.Authorization) {
-	p := s.payment
-	want := map[payments.Status]string{
-		payments.Reserved: "authorized", payments.Refused: "declined", payments.Taken: "captured",
-		payments.GivenUp: "voided", payments.GivenBack: "captured",
-	}[p.Status]
-	if want == "" || p.InFlight != nil {
-		return
-	}
-	captured := int64(0)
-	if want == "captured" {
-		captured = p.Purchase.Amount.Amount
-	}
-	if string(a.Status) != want || a.Captured != captured || a.Refunded != p.Refunded {
-		b.fault("provider: payment %s is %s, captured %d, refunded %d; payments has it %s, captured %d, refunded %d",
-			p.Purchase.Payment, a.Status, a.Captured, a.Refunded, p.Status, captured, p.Refunded)
-	}
-	if a.Amount != p.Purchase.Amount.Amount || a.Currency != p.Purchase.Amount.Currency {
-		b.fault("provider: payment %s is over %d %s, payments has %s", p.Purchase.Payment, a.Amount, a.Currency, p.Purchase.Amount)
 	}
 }

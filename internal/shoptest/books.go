@@ -17,16 +17,20 @@ import (
 	"github.com/feira-shop/feira/sim/provider"
 )
 
-// Examine lets the oracle recompute every table; settle is how long orders may take to come to an end.
-func (s *Shop) Examine(ctx context.Context, settle time.Duration) (oracle.Report, error) {
-	return oracle.Examine(ctx, oracle.Config{Services: s.Services, DSN: s.DSN, Settle: settle, Pause: 100 * time.Millisecond})
+// Examine lets the oracle recompute every table; settle is how long orders may take to come to an end, and passes how
+// often a difference must be seen in a row to count.
+func (s *Shop) Examine(ctx context.Context, settle time.Duration, passes int) (oracle.Report, error) {
+	return oracle.Examine(ctx, oracle.Config{Services: s.Services, DSN: s.DSN, Settle: settle, Passes: passes, Pause: 50 * time.Millisecond})
 }
+
+// patientPasses is for a shop that may be busy on a loaded machine: what is only on its way must not count.
+const patientPasses = 100
 
 // mustBalance fails the test unless every order came to an end and every table is as the event stores say.
 func (s *Shop) mustBalance(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	report, err := s.Examine(ctx, patience)
+	report, err := s.Examine(ctx, patience, patientPasses)
 	if err != nil {
 		t.Errorf("examine the shop: %v", err)
 		return

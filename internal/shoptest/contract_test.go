@@ -55,7 +55,7 @@ func contract(t *testing.T, s *shoptest.Shop) {
 func published(t *testing.T, s *shoptest.Shop) {
 	t.Helper()
 	shoptest.Eventually(t, "everything is published", func(ctx context.Context) error {
-		if report, err := s.Examine(ctx, time.Minute); err != nil || len(report.Open) > 0 {
+		if report, err := s.Examine(ctx, time.Minute, 1); err != nil || len(report.Open) > 0 {
 			return fmt.Errorf("%d orders are open, %w", len(report.Open), err)
 		}
 		for _, m := range s.Metrics(t)["feira_relay_outbox_events"].GetMetric() {

@@ -95,7 +95,7 @@ func TestDeadline(t *testing.T) {
 	s.AwaitAvailable(t, sku, 20)
 	resumePayments(t, s)
 	shoptest.Eventually(t, "every payment is given up", func(ctx context.Context) error {
-		report, err := s.Examine(ctx, 0)
+		report, err := s.Examine(ctx, 0, 1)
 		if err == nil && len(report.Open) > 0 {
 			err = fmt.Errorf("%d orders are open", len(report.Open))
 		}

@@ -38,6 +38,8 @@ var (
 	voidKeySQL string
 	//go:embed sql/answer.sql
 	answerSQL string
+	//go:embed sql/entries.sql
+	entriesSQL string
 	//go:embed sql/ledger.sql
 	ledgerSQL string
 )

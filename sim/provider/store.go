@@ -205,6 +205,17 @@ func Ledger(ctx context.Context, pool *pgxpool.Pool, each func(Authorization) er
 	return rows.Err()
 }
 
+// Entries calls each with every effect there ever was, oldest first, to compare with what the ledger stands at.
+func Entries(ctx context.Context, pool *pgxpool.Pool, each func(Entry) error) error {
+	rows, err := pool.Query(ctx, entriesSQL)
+	if err != nil {
+		return err
+	}
+	var e Entry
+	_, err = pgx.ForEachRow(rows, []any{&e.ID, &e.Authorization, &e.Kind, &e.Amount}, func() error { return each(e) })
+	return err
+}
+
 func scanAuthorization(row pgx.CollectableRow) (a Authorization, err error) {
 	err = row.Scan(&a.ID, &a.Key, &a.Reference, &a.Status, &a.DeclineCode, &a.Card.Fingerprint, &a.Card.Brand, &a.Card.LastFour,
 		&a.Behaviour, &a.Amount, &a.Currency, &a.Captured, &a.Refunded, &a.Disputed)
