@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -22,6 +23,10 @@ func TestMain(m *testing.M) {
 	if dsn := os.Getenv(childDSN); dsn != "" {
 		child(dsn) // this process is one of a test's that will be killed or frozen
 		return
+	}
+	// These tests wait for timeouts and backoffs rather than compute, so more of them fit side by side.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	pgtest.Main(m)
 }
@@ -112,24 +117,24 @@ type bed struct {
 	metrics *prometheus.Registry
 }
 
-func newBed(t testing.TB) *bed {
-	t.Helper()
-	db := pgtest.New(t, eventstore.Migrations())
-	must(t, Migrate(t.Context(), db.DSN))
-	return &bed{t: t, db: db, store: startStore(t, db.Pool), metrics: prometheus.NewRegistry()}
+func newBed(tb testing.TB) *bed {
+	tb.Helper()
+	db := pgtest.New(tb, eventstore.Migrations())
+	must(tb, Migrate(tb.Context(), db.DSN))
+	return &bed{t: tb, db: db, store: startStore(tb, db.Pool), metrics: prometheus.NewRegistry()}
 }
 
-func startStore(t testing.TB, pool *pgxpool.Pool) *eventstore.Store {
-	t.Helper()
+func startStore(tb testing.TB, pool *pgxpool.Pool) *eventstore.Store {
+	tb.Helper()
 	store := eventstore.New(pool, eventstore.Options{Service: "charges", Registry: events.NewRegistry(asked{}, charged{})})
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := store.Run(ctx); err != nil {
-			t.Errorf("store: %v", err)
+			tb.Errorf("store: %v", err)
 		}
 	})
-	t.Cleanup(func() { stop(); wg.Wait() })
+	tb.Cleanup(func() { stop(); wg.Wait() })
 	return store
 }
 
@@ -210,46 +215,46 @@ func (b *bed) metric(name, label string) float64 {
 	return sum
 }
 
-func one[V any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) V {
-	t.Helper()
+func one[V any](tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) V {
+	tb.Helper()
 	var v V
 	if err := pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+		tb.Fatalf("%s: %v", sql, err)
 	}
 	return v
 }
 
-func execSQL(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
-	t.Helper()
+func execSQL(tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
+	tb.Helper()
 	tag, err := pool.Exec(context.Background(), sql, args...)
-	must(t, err)
+	must(tb, err)
 	return tag.RowsAffected()
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // receive waits for a signal of a worker.
-func receive[V any](t testing.TB, what string, c <-chan V) V {
-	t.Helper()
+func receive[V any](tb testing.TB, what string, c <-chan V) V {
+	tb.Helper()
 	select {
 	case v := <-c:
 		return v
 	case <-time.After(patience):
-		t.Fatalf("never seen: %s", what)
+		tb.Fatalf("never seen: %s", what)
 		panic(fmt.Sprint("unreachable: ", what))
 	}
 }
 
 // openPool is another process's way to the database.
-func openPool(t testing.TB, dsn string) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "outside", MaxConns: 2})
-	must(t, err)
-	t.Cleanup(pool.Close)
+func openPool(tb testing.TB, dsn string) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pg.Open(tb.Context(), dsn, pg.PoolOptions{Name: "outside", MaxConns: 2})
+	must(tb, err)
+	tb.Cleanup(pool.Close)
 	return pool
 }

@@ -48,7 +48,7 @@ func child(dsn string) {
 // startChild runs a process that has begun the one job there is.
 func startChild(t *testing.T, dsn string) (cmd *exec.Cmd, finish func()) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0]) //nolint:gosec // this very binary
+	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childDSN+"="+dsn)
 	in, err := cmd.StdinPipe()
 	must(t, err)
@@ -153,7 +153,9 @@ func TestALostLockStopsTheWorkers(t *testing.T) {
 	receive(t, "the first attempt", began)
 	must(t, c.Health())
 	execSQL(t, openPool(t, b.db.DSN), "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'jobs-presence' and datname = current_database()")
-	receive(t, "the worker is stopped", ended)
+	if cause := receive(t, "the worker is stopped", ended); cause == nil {
+		t.Error("the worker was not stopped, but ran out")
+	}
 	receive(t, "the job is begun again", began)
 	b.settled()
 	if n := b.metric("feira_jobs_lock_losses_total", ""); n != 1 {
