@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +13,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
 const (
@@ -136,46 +133,6 @@ func (w *world) measure(b *testing.B, name string, maxBatch, n int) (perSecond, 
 // cpu is what this process and the database server have used so far.
 func (w *world) cpu(b *testing.B) time.Duration {
 	b.Helper()
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		b.Fatal(err)
-	}
-	total := time.Duration(own.Utime.Nano() + own.Stime.Nano())
-	postmaster := stat(b, w.count("select pg_backend_pid()"))[1]
-	pids, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, dir := range pids {
-		pid, _ := strconv.Atoi(filepath.Base(dir))
-		f := stat(b, pid)
-		switch {
-		case f == nil:
-		case strconv.Itoa(pid) == postmaster:
-			total += jiffies(f[11:15]...) // with its children that ended
-		case f[1] == postmaster:
-			total += jiffies(f[11:13]...)
-		}
-	}
-	return total
-}
-
-// stat gives the fields of /proc/<pid>/stat after the name; nil when the process is gone.
-func stat(b *testing.B, pid int) []string {
-	b.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return nil
-	}
-	s := string(text)
-	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-}
-
-func jiffies(fields ...string) time.Duration {
-	total := 0
-	for _, f := range fields {
-		n, _ := strconv.Atoi(f)
-		total += n
-	}
-	return time.Duration(total) * 10 * time.Millisecond
+	own, server := pgtest.CPU(b, w.db.Pool)
+	return own + server
 }
