@@ -1,7 +1,7 @@
 package fraud
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
@@ -129,5 +129,5 @@ func Key(p events.Purchase) string {
 	if p.CardFingerprint == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %d %s", p.CardFingerprint, p.Amount.Amount, p.Amount.Currency)
+	return p.CardFingerprint + " " + strconv.FormatInt(p.Amount.Amount, 10) + " " + p.Amount.Currency
 }

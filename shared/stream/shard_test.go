@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/operator"
 )
 
 // seen is a state of one time, in seconds since 1970.
@@ -89,5 +92,45 @@ func TestExpiryOfDeltasNeverFalls(t *testing.T) {
 		}
 		last = o.expires
 		o.merge(p.from.disorder.Microseconds(), nil)
+	}
+}
+
+func TestTheWatermarksDelayIsThatOfTheSlowestPartition(t *testing.T) {
+	t.Parallel()
+	p := processorOf(5, 10*time.Second)
+	p.now = func() time.Time { return time.Unix(1000, 0) }
+	delay := func() float64 {
+		reg := prometheus.NewPedanticRegistry()
+		reg.MustRegister(p)
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "feira_stream_watermark_delay_seconds" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return -1
+	}
+	if got := delay(); got != 0 {
+		t.Errorf("without partitions it is %v", got)
+	}
+	for partition, sec := range map[int32]int64{0: 900, 1: 950, 2: 0} { // nothing was ever seen on 2
+		s := newShard[seen]()
+		p.shards[shardKey{"payments", partition}] = s
+		if sec > 0 {
+			o := over(s)
+			p.judge(o, "a", at(sec))
+			o.merge(p.from.disorder.Microseconds(), nil)
+		}
+	}
+	p.show()
+	if got := delay(); got != 110 {
+		t.Errorf("it is %v s, want 110", got)
+	}
+	p.Release(operator.Claim{Topic: "payments", Partition: 0})
+	if got := delay(); got != 60 {
+		t.Errorf("without the slowest it is %v s, want 60", got)
 	}
 }

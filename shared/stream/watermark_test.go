@@ -148,6 +148,23 @@ func (b *bed) check30() {
 	}
 }
 
+// The watermark outlives a restart: what was late before is late afterwards, also when it is the first to come.
+func TestTheWatermarkOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.publish(0, b.click(0, "0-1", epoch.Add(time.Hour), epoch.Add(time.Hour)))
+	stop := b.run(definition("tests.judge"), "m1")
+	b.await("a verdict", func() bool { return b.verdicts() == 1 })
+	stop()
+	late := b.click(0, "0-2", epoch.Add(time.Hour), epoch.Add(time.Hour-disorder-time.Microsecond))
+	b.publish(0, late)
+	b.run(definition("tests.judge"), "m1")
+	b.await("two verdicts", func() bool { return b.verdicts() == 2 })
+	if n := b.count("select count(*) from events where data ->> 'id' = $1 and data ->> 'verdict' = 'late'", late.ID); n != 1 {
+		t.Error("it is not late any more")
+	}
+}
+
 // refusing rejects one event for as long as it is told to.
 type refusing struct {
 	operator.Stateful

@@ -1,0 +1,5 @@
+//go:build !race
+
+package fraud
+
+const slowdown = 1
