@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,17 +65,13 @@ func (c *operatorsCmd) service(ctx context.Context, client sarama.Client, d serv
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []string{d.Name + " jobs", "", "", "", "", "", state(paused, nil)})
+		rows = append(rows, []string{d.Name + " jobs", "", "", "", "", "", state(operator.Status{Paused: paused}, nil)})
 	}
 	return rows, nil
 }
 
 // rows is one line per topic, or per partition.
 func (c *operatorsCmd) rows(s operator.Status, lags []operator.Lag) [][]string {
-	type line struct {
-		lag, next, parked int64
-		updated           time.Time
-	}
 	lines, order := map[string]*line{}, []string{}
 	for i, p := range s.Partitions {
 		name := p.Topic
@@ -95,23 +92,38 @@ func (c *operatorsCmd) rows(s operator.Status, lags []operator.Lag) [][]string {
 		if p.UpdatedAt.After(l.updated) {
 			l.updated = p.UpdatedAt
 		}
+		for _, stop := range s.Stops {
+			if stop.Topic == p.Topic && (stop.Partition == p.Partition || stop.Partition < 0) && !slices.Contains(l.stops, stop.Message) {
+				l.stops = append(l.stops, stop.Message)
+			}
+		}
 	}
 	var rows [][]string
 	for _, name := range order {
 		l := lines[name]
 		rows = append(rows, []string{
 			s.Operator, name, strconv.FormatInt(l.lag, 10), strconv.FormatInt(l.next, 10), strconv.FormatInt(l.parked, 10),
-			time.Since(l.updated).Round(time.Second).String() + " ago", state(s.Paused, s.Stops),
+			time.Since(l.updated).Round(time.Second).String() + " ago", state(s, l.stops),
 		})
 	}
 	return rows
 }
 
-func state(paused bool, stops []operator.Stop) string {
+// line is what is shown of a topic, or of a partition.
+type line struct {
+	lag, next, parked int64
+	updated           time.Time
+	stops             []string
+}
+
+// state is in a word what an operator does; it stops as a whole, whichever partition it stopped for.
+func state(s operator.Status, stops []string) string {
 	switch {
 	case len(stops) > 0:
-		return "stopped: " + printable(stops[0].Message)
-	case paused:
+		return "stopped: " + printable(strings.Join(stops, "; "))
+	case len(s.Stops) > 0:
+		return "stopped"
+	case s.Paused:
 		return "paused"
 	}
 	return "running"

@@ -24,26 +24,50 @@ type parkedListCmd struct {
 	admin `embed:""`
 
 	Operator string `arg:"" optional:"" help:"Only this operator's."`
-	Limit    int    `default:"50" help:"At most so many of each service."`
+	Limit    int    `default:"50" help:"At most so many of each operator."`
 }
 
 // Run lists parked records.
 func (c *parkedListCmd) Run(ctx context.Context) error {
-	names := shop.Names()
+	services := shop.Names()
 	if c.Operator != "" {
-		name, _, _ := strings.Cut(c.Operator, ".")
-		names = []string{name}
+		service, _, _ := strings.Cut(c.Operator, ".")
+		services = []string{service}
 	}
 	rows := [][]string{{"OPERATOR", "PLACE", "KEY", "TYPE", "REASON", "SINCE", "TRIED", "ERROR"}}
-	for _, name := range names {
-		pool, err := c.open(ctx, name)
+	for _, service := range services {
+		more, err := c.service(ctx, service)
 		if err != nil {
 			return err
 		}
-		list, err := operator.ListParked(ctx, pool, operator.Selection{Operator: c.Operator}, c.Limit)
-		pool.Close()
+		rows = append(rows, more...)
+	}
+	if len(rows) == 1 {
+		fmt.Println("nothing is parked")
+		return nil
+	}
+	return table(rows)
+}
+
+// service lists the records that operators of a service parked, also of those that it no longer has.
+func (c *parkedListCmd) service(ctx context.Context, service string) ([][]string, error) {
+	pool, err := c.open(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	operators, err := operator.List(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, o := range operators {
+		if c.Operator != "" && c.Operator != o.Operator {
+			continue
+		}
+		list, err := operator.ListParked(ctx, pool, operator.Selection{Operator: o.Operator}, c.Limit)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, p := range list {
 			rows = append(rows, []string{
@@ -52,7 +76,7 @@ func (c *parkedListCmd) Run(ctx context.Context) error {
 			})
 		}
 	}
-	return table(rows)
+	return rows, nil
 }
 
 type parkedShowCmd struct {

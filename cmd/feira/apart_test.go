@@ -17,8 +17,17 @@ import (
 	"github.com/feira-shop/feira/api"
 )
 
-// part runs services in a process of their own with the demo's addresses, and gives its address.
+// part runs services in a process of their own with the demo's addresses, waits until they are ready, and gives its
+// address.
 func part(t *testing.T, r *running, args ...string) (p *process, address string) {
+	t.Helper()
+	p, address = begin(t, r, args...)
+	eventually(t, "ready: "+strings.Join(args, " "), func() bool { return ready(t, address) })
+	return p, address
+}
+
+// begin is part without waiting.
+func begin(t *testing.T, r *running, args ...string) (p *process, address string) {
 	t.Helper()
 	p = start(t, nil, append([]string{"--env-file=" + r.file(), "run", "--listen=127.0.0.1:0", "--log-format=json"}, args...)...)
 	p.until(`"msg":"running"`)
@@ -26,10 +35,12 @@ func part(t *testing.T, r *running, args ...string) (p *process, address string)
 	if match == nil {
 		t.Fatalf("no address in:\n%s", p.out)
 	}
-	eventually(t, "ready: "+strings.Join(args, " "), func() bool {
-		return send(t, http.MethodGet, "http://"+match[1]+"/readyz", "", "", nil, nil).StatusCode == http.StatusOK
-	})
 	return p, match[1]
+}
+
+func ready(t *testing.T, address string) bool {
+	t.Helper()
+	return send(t, http.MethodGet, "http://"+address+"/readyz", "", "", nil, nil).StatusCode == http.StatusOK
 }
 
 // progress is how far the operators of a database have come: the sum of their offsets.
@@ -46,7 +57,7 @@ func TestPaymentsRunsElsewhere(t *testing.T) {
 	token := demo.token(t)
 	shop, db := demo.env["FEIRA_URL"], demo.database(t, "payments")
 	var ids []string
-	buy := func(n int) {
+	buySome := func(n int) {
 		t.Helper()
 		for range n {
 			o, res := checkout(t, shop, token, fmt.Sprintf("apart-%d", len(ids)), 0)
@@ -77,7 +88,7 @@ func TestPaymentsRunsElsewhere(t *testing.T) {
 		}
 	}
 
-	buy(10)
+	buySome(10)
 	waits()
 	payments, _ := part(t, demo, "payments")
 	eventually(t, "the orders that waited from the start", settled)
@@ -86,7 +97,7 @@ func TestPaymentsRunsElsewhere(t *testing.T) {
 	if code, took := payments.stop(syscall.SIGTERM); code != 0 || took > 15*time.Second {
 		t.Errorf("SIGTERM: exit code %d after %s", code, took)
 	}
-	buy(10)
+	buySome(10)
 	waits()
 	if now := progress(t, db); now < before {
 		t.Errorf("checkpoints went back from %d to %d", before, now)
@@ -95,9 +106,9 @@ func TestPaymentsRunsElsewhere(t *testing.T) {
 	eventually(t, "the orders that waited for a process that was stopped", settled)
 
 	before = progress(t, db)
-	buy(20) // in the middle of which it dies
+	buySome(20) // in the middle of which it dies
 	payments.kill()
-	buy(5)
+	buySome(5)
 	waits()
 	if now := progress(t, db); now < before {
 		t.Errorf("checkpoints went back from %d to %d", before, now)

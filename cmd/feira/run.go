@@ -16,6 +16,7 @@ import (
 	"github.com/feira-shop/feira/internal/host"
 	"github.com/feira-shop/feira/internal/shop"
 	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/service"
 	"github.com/feira-shop/feira/shared/telemetry"
 	"github.com/feira-shop/feira/shared/web"
@@ -153,8 +154,34 @@ func (c *runCmd) host(ctx context.Context, services []service.Definition, log *s
 			return nil, err
 		}
 	}
+	for _, d := range services {
+		if err := c.migrated(ctx, d.Name); err != nil {
+			return nil, err
+		}
+	}
 	return host.Start(ctx, host.Config{
 		Services: services, DSN: c.dsn, Kafka: c.kafka("feira-" + c.Member), Member: c.Member, MaxConns: c.MaxConns,
 		Auth: verifier, Rate: web.RateLimit{Requests: c.Rate, Window: time.Minute}, Log: log, Metrics: metrics,
 	})
+}
+
+// migrated refuses a database that was never migrated: a service would wait for its tables for ever.
+func (c *runCmd) migrated(ctx context.Context, service string) error {
+	dsn, err := c.dsn(service)
+	if err != nil {
+		return err
+	}
+	conn, err := pg.Connect(ctx, dsn, "feira-run", nil)
+	if err != nil {
+		return fmt.Errorf("the database of %s: %w", service, err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var migrated bool
+	if err := conn.QueryRow(ctx, "select to_regclass('checkpoints') is not null").Scan(&migrated); err != nil {
+		return fmt.Errorf("the database of %s: %w", service, err)
+	}
+	if !migrated {
+		return fmt.Errorf("the database of %s has no tables: run feira migrate %s first, or add --migrate", service, service)
+	}
+	return nil
 }

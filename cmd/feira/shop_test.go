@@ -123,10 +123,16 @@ func send(t *testing.T, method, url, token, body string, headers map[string]stri
 // checkout orders one coffee on a card of its own and waits up to so many seconds for it to be decided.
 func checkout(t *testing.T, shop, token, key string, wait int) (api.Order, *http.Response) {
 	t.Helper()
+	return buy(t, shop, token, key, strings.ReplaceAll(key, "-", "_"), 1, wait)
+}
+
+// buy orders so many coffees on a card.
+func buy(t *testing.T, shop, token, key, card string, quantity, wait int) (api.Order, *http.Response) {
+	t.Helper()
 	var o api.Order
-	body := fmt.Sprintf(`{"lines":[{"sku":"CAFE-500G","quantity":1}],"payment":{"method":"card","token":"tok_visa_%s"},
+	body := fmt.Sprintf(`{"lines":[{"sku":"CAFE-500G","quantity":%d}],"payment":{"method":"card","token":"tok_visa_%s"},
 		"email":"ana@example.com","shipping_address":{"name":"Ana Souza","street":"Rua das Flores, 10","city":"Olinda",
-		"state":"PE","postal_code":"53020-100","country":"BR"}}`, strings.ReplaceAll(key, "-", "_"))
+		"state":"PE","postal_code":"53020-100","country":"BR"}}`, quantity, card)
 	res := send(t, http.MethodPost, shop+"/v1/orders", token, body,
 		map[string]string{"Idempotency-Key": key, "Prefer": fmt.Sprintf("wait=%d", wait)}, &o)
 	return o, res

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/feira-shop/feira/internal/oracle"
 	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/pg"
+	"github.com/feira-shop/feira/shared/service"
 )
 
 type verifyCmd struct {
@@ -23,8 +26,12 @@ var errDiffers = errors.New("what is printed above is not as it should be")
 
 // Run examines the shop.
 func (c *verifyCmd) Run(ctx context.Context) error {
+	services := shop.Services(shop.Config{})
+	if err := c.reach(ctx, services); err != nil {
+		return err
+	}
 	report, err := oracle.Examine(ctx, oracle.Config{
-		Services: shop.Services(shop.Config{}), DSN: c.dsn, Settle: c.Wait,
+		Services: services, DSN: c.dsn, Settle: c.Wait,
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, "verify:", what) },
 	})
 	if err != nil {
@@ -35,4 +42,31 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 		return errDiffers
 	}
 	return nil
+}
+
+// reach says of all databases at once which cannot be read.
+func (c *verifyCmd) reach(ctx context.Context, services []service.Definition) error {
+	names := []string{"provider"}
+	for _, d := range services {
+		names = append(names, d.Name)
+	}
+	wrong := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			dsn, err := c.dsn(name)
+			if err != nil {
+				wrong[i] = err
+				return
+			}
+			conn, err := pg.Connect(ctx, dsn, "feira-verify", nil)
+			if err != nil {
+				wrong[i] = fmt.Errorf("the database of %s: %w", name, err)
+				return
+			}
+			wrong[i] = conn.Close(ctx)
+		})
+	}
+	all.Wait()
+	return errors.Join(wrong...)
 }

@@ -38,7 +38,7 @@ type infra struct {
 func startInfra(ctx context.Context, o Options) (_ *infra, err error) {
 	in := &infra{dir: o.Data}
 	if err := in.folder(); err != nil {
-		return nil, err
+		return nil, o.refuse(err)
 	}
 	defer func() {
 		if err != nil {
@@ -71,7 +71,7 @@ func (in *infra) folder() (err error) {
 	}
 	info, err := os.Stat(in.dir)
 	if err == nil && !info.IsDir() {
-		return &os.PathError{Op: "open folder", Path: in.dir, Err: os.ErrInvalid}
+		return errors.New("it is a file")
 	}
 	return os.MkdirAll(in.dir, 0o755) //nolint:gosec // see above
 }

@@ -77,10 +77,15 @@ func (o Options) explain(err error) error {
 		return fmt.Errorf("another demo (process %d) works on the folder %s: stop it, or choose another folder with --data", pgDir.PID, o.Data)
 	case errors.As(err, &refused):
 		return fmt.Errorf("the folder %s does not serve (choose another with --data): %w", o.Data, err)
-	case errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid):
-		return fmt.Errorf("the folder %s cannot be used: %w; choose one that you may write to with --data", o.Data, err)
+	case errors.Is(err, fs.ErrPermission):
+		return o.refuse(err)
 	}
 	return err
+}
+
+// refuse says that the folder is of no use.
+func (o Options) refuse(err error) error {
+	return fmt.Errorf("the folder %s cannot be used: %w; choose one that you may write to with --data", o.Data, err)
 }
 
 func takenError(what, address, flag string) error {
