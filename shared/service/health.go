@@ -9,6 +9,9 @@ func (r *Running) Checks() map[string]func(context.Context) error {
 	if r.relay != nil {
 		checks["relay"] = func(context.Context) error { return r.relay.Health() }
 	}
+	if r.jobs != nil {
+		checks["jobs"] = func(context.Context) error { return r.jobs.Health() }
+	}
 	if ready := r.Definition.Ready; ready != nil {
 		checks["data"] = func(ctx context.Context) error { return ready(ctx, r.Runtime) }
 	}

@@ -94,7 +94,10 @@ func (d Definition) fold(ctx context.Context, tx *eventstore.Tx, s eventstore.St
 			return nil, kind, err
 		}
 		f := kind.Fold()
-		for _, r := range history {
+		for i, r := range history {
+			if r.Event == nil { // written by a newer release, which alone may fold it
+				return nil, kind, &decider.UnknownHistoryError{Stream: s.Name, Version: int64(i + 1), Type: r.Type}
+			}
 			f.Take(r.Event)
 		}
 		state, err := f.State()

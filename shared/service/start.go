@@ -42,6 +42,9 @@ type Running struct {
 	stops     []func(context.Context) // undo the start, last first
 }
 
+// undoTimeout bounds the stop of what a failed start has started.
+const undoTimeout = 10 * time.Second
+
 // Start starts a service whose database is migrated and whose topics exist. An error leaves nothing running.
 func Start(ctx context.Context, d Definition, cfg Config) (*Running, error) {
 	if cfg.MaxConns == 0 {
@@ -54,7 +57,9 @@ func Start(ctx context.Context, d Definition, cfg Config) (*Running, error) {
 	r := &Running{Definition: d}
 	for _, part := range []func(context.Context, Config) error{r.startStore, r.seed, r.startRelay, r.startJobs, r.startOperators} {
 		if err := part(ctx, cfg); err != nil {
-			r.Stop(context.WithoutCancel(ctx))
+			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+			defer cancel()
+			r.Stop(limit)
 			return nil, fmt.Errorf("start %s: %w", d.Name, err)
 		}
 	}
@@ -70,7 +75,7 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 		return err
 	}
 	r.pool = pool
-	r.stops = append(r.stops, func(context.Context) { pool.Close() })
+	r.stops = append(r.stops, func(limit context.Context) { within(limit, pool.Close) })
 	store := eventstore.New(pool, eventstore.Options{
 		Service: r.Definition.Name, Registry: r.Definition.Registry(), Log: cfg.Log, Metrics: cfg.Metrics,
 	})
@@ -139,11 +144,19 @@ func (r *Running) background(f func(ctx context.Context)) {
 	go func() { defer close(done); f(ctx) }()
 	r.stops = append(r.stops, func(limit context.Context) {
 		cancel()
-		select {
-		case <-done:
-		case <-limit.Done():
-		}
+		within(limit, func() { <-done })
 	})
+}
+
+// within waits for f's end, at most until limit is done: a connection that was never given back must not hold up the
+// process.
+func within(limit context.Context, f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-limit.Done():
+	}
 }
 
 // loop starts a loop again whenever it ends before its time.

@@ -312,7 +312,7 @@ func (b *bed) run(def operator.Definition, member string) (stop func()) {
 	return stop
 }
 
-// metric reads a gauge or counter of the registry.
+// metric reads a gauge, a counter or the sum of a histogram.
 func (b *bed) metric(name string) float64 {
 	b.t.Helper()
 	families, err := b.metrics.Gather()
@@ -321,7 +321,8 @@ func (b *bed) metric(name string) float64 {
 	}
 	for _, f := range families {
 		if f.GetName() == name {
-			return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+			m := f.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum()
 		}
 	}
 	b.t.Fatalf("there is no metric %s", name)

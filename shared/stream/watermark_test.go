@@ -155,6 +155,8 @@ func TestTheWatermarkOutlivesARestart(t *testing.T) {
 	b.publish(0, b.click(0, "0-1", epoch.Add(time.Hour), epoch.Add(time.Hour)))
 	stop := b.run(definition("tests.judge"), "m1")
 	b.await("a verdict", func() bool { return b.verdicts() == 1 })
+	saved := b.count("select sum(octet_length(entries::text)) from stream_deltas")
+	b.await("the size of the checkpoint", func() bool { return b.metric("feira_operator_checkpoint_bytes") == float64(saved) })
 	stop()
 	late := b.click(0, "0-2", epoch.Add(time.Hour), epoch.Add(time.Hour-disorder-time.Microsecond))
 	b.publish(0, late)

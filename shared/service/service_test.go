@@ -1,0 +1,384 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/feira-shop/feira/shared/decider"
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/kafka/kafkatest"
+	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
+)
+
+// patience bounds what a test waits for, on a loaded machine.
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	// Sarama's metrics keep one goroutine per process.
+	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+}
+
+// mirror is an operator that writes down which orders it heard of.
+type mirror struct{}
+
+func (mirror) Apply(_ context.Context, tx *eventstore.Tx, batch []operator.Record) error {
+	for _, r := range batch {
+		tx.Later("insert into heard (who) values ($1)", r.Event.(events.PointsEarned).Order)
+	}
+	return nil
+}
+
+func mirrored(name string) operator.Definition {
+	return operator.Definition{Name: name, Topics: []events.Topic{events.Loyalty}, Handler: func(*eventstore.Store) operator.Handler { return mirror{} }}
+}
+
+// definition is a service that hears what it says.
+func definition() Definition {
+	return Definition{
+		Name: "loyalty", Publishes: events.Loyalty,
+		Streams: []decider.Kind{decider.KindOf("points-", 1, 0, func(n int, _ events.Event) int { return n + 1 })},
+		Schema: fstest.MapFS{"00001_heard.sql": {Data: []byte("-- +goose Up\ncreate table heard (who text primary key);\n" +
+			"-- +goose Down\ndrop table heard;\n")}},
+		Operators: []operator.Definition{mirrored("loyalty.mirror")},
+	}
+}
+
+// earn appends an event that is published.
+func earn(ctx context.Context, store *eventstore.Store, order string) error {
+	meta := events.Meta{ID: uuid.NewString(), Time: time.Now()}
+	encoded, err := eventstore.Encode(meta, events.PointsEarned{Customer: "ana", Order: order, Points: 1})
+	if err != nil {
+		return err
+	}
+	_, err = store.Append(ctx, eventstore.Append{Stream: "points-" + order, Shape: 1, State: []byte("1"), Events: []eventstore.Event{encoded}})
+	return err
+}
+
+// ground is a migrated database and a broker with the topics.
+type ground struct {
+	t      *testing.T
+	db     *pgtest.DB
+	broker *kafka.Embedded
+}
+
+func newGround(t *testing.T, d Definition) *ground {
+	t.Helper()
+	g := &ground{t: t, db: pgtest.New(t)}
+	if err := d.Migrate(t.Context(), g.db.DSN); err != nil {
+		t.Fatal(err)
+	}
+	g.broker = kafkatest.New(t, d.Topics()...)
+	return g
+}
+
+func (g *ground) config() Config {
+	return Config{DSN: g.db.DSN, Kafka: g.broker.Config("tests"), Member: "m1", Metrics: prometheus.NewRegistry()}
+}
+
+func (g *ground) start(d Definition) *Running {
+	g.t.Helper()
+	r, err := Start(g.t.Context(), d, g.config())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { stop(r) })
+	return r
+}
+
+func stop(r *Running) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r.Stop(ctx)
+}
+
+func (g *ground) count(sql string, args ...any) int {
+	g.t.Helper()
+	var n int
+	if err := g.db.Pool.QueryRow(context.Background(), sql, args...).Scan(&n); err != nil {
+		g.t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// sessions are those of the service, not of the test.
+func (g *ground) sessions() int {
+	return g.count("select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and application_name <> $1", g.t.Name())
+}
+
+func (g *ground) await(what string, ok func() bool) {
+	g.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !ok() {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			g.t.Fatalf("waited in vain for: %s", what)
+		}
+	}
+}
+
+// One declaration runs: seed, store, relay, operator and loop. At the stop each part still has what it stands on.
+func TestAServiceRunsFromItsDeclaration(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	d.Seed = func(ctx context.Context, rt Runtime) error { return earn(ctx, rt.Store, "seed") }
+	began := make(chan struct{})
+	var last error
+	d.Loops = []Loop{{Name: "loyalty.loop", Run: func(ctx context.Context, rt Runtime) error {
+		if err := earn(ctx, rt.Store, "loop"); err != nil {
+			return err
+		}
+		close(began)
+		<-ctx.Done()
+		last = earn(context.WithoutCancel(ctx), rt.Store, "end")
+		return nil
+	}}}
+	g := newGround(t, d)
+	r := g.start(d)
+	g.await("what the seed and the loop said", func() bool { return g.count("select count(*) from heard") == 2 })
+	<-began
+	g.await("health", func() bool { return len(failing(r)) == 0 })
+	stop(r)
+	if last != nil || g.count("select count(*) from events") != 3 {
+		t.Errorf("the loop could not write as it ended: %v", last)
+	}
+	g.await("the end of the sessions", func() bool { return g.sessions() == 0 }) // the server takes a moment
+	if err := r.Runtime.Store.Pool().Ping(t.Context()); err == nil {
+		t.Error("the pool is still open")
+	}
+	stop(r) // twice is fine
+}
+
+func failing(r *Running) map[string]error {
+	bad := map[string]error{}
+	for name, check := range r.Checks() {
+		if err := check(context.Background()); err != nil {
+			bad[name] = err
+		}
+	}
+	return bad
+}
+
+func TestAFailedStartLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	broken := errors.New("no seed today")
+	d.Seed = func(ctx context.Context, rt Runtime) error { return errors.Join(earn(ctx, rt.Store, "seed"), broken) }
+	d.Loops = []Loop{{Name: "loyalty.loop", Run: func(context.Context, Runtime) error {
+		t.Error("the loop was started")
+		return nil
+	}}}
+	g := newGround(t, d)
+	if _, err := Start(t.Context(), d, g.config()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "start loyalty") {
+		t.Errorf("got %v", err)
+	}
+	g.await("the end of the sessions", func() bool { return g.sessions() == 0 }) // the server takes a moment
+	if n := g.count("select count(*) from checkpoints"); n != 0 {
+		t.Errorf("an operator was started: %d checkpoints", n)
+	}
+	elsewhere := g.config()
+	elsewhere.DSN = "postgres://nobody:nothing@127.0.0.1:1/nowhere"
+	if _, err := Start(t.Context(), d, elsewhere); err == nil {
+		t.Error("started without a database")
+	}
+}
+
+// A stopped operator is named; the service's other parts go on.
+func TestHealthNamesWhatStopped(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	d.Operators = append(d.Operators, mirrored("loyalty.second"))
+	d.Operators[1].Handler = func(*eventstore.Store) operator.Handler { return deaf{} }
+	notYet := errors.New("the shelves are empty")
+	d.Ready = func(context.Context, Runtime) error { return notYet }
+	g := newGround(t, d)
+	g.loseHistory("loyalty.mirror")
+	r := g.start(d)
+	g.await("the stop of one operator", func() bool {
+		bad := failing(r)
+		return len(bad) == 2 && bad["operator loyalty.mirror"] != nil
+	})
+	bad := failing(r)
+	var lost *operator.HistoryLostError
+	if err := bad["operator loyalty.mirror"]; !errors.As(err, &lost) && !strings.Contains(err.Error(), "history lost") {
+		t.Errorf("it says %v", err)
+	}
+	if !errors.Is(bad["data"], notYet) {
+		t.Errorf("the service's own check says %v", bad["data"])
+	}
+	var names []string
+	for name := range r.Checks() {
+		names = append(names, name)
+	}
+	if len(names) != 5 { // database, relay, data and two operators
+		t.Errorf("checked are %v", names)
+	}
+}
+
+type deaf struct{}
+
+func (deaf) Apply(context.Context, *eventstore.Tx, []operator.Record) error { return nil }
+
+// loseHistory deletes records that an operator has not applied.
+func (g *ground) loseHistory(name string) {
+	g.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(g.broker.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer client.Close()
+	for range 5 {
+		if err := client.ProduceSync(g.t.Context(), &kgo.Record{Topic: events.Loyalty.Name, Value: []byte("{}")}).FirstErr(); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	offsets := kadm.Offsets{}
+	offsets.Add(kadm.Offset{Topic: events.Loyalty.Name, Partition: 0, At: 5})
+	if _, err := kadm.NewClient(client).DeleteRecords(g.t.Context(), offsets); err != nil {
+		g.t.Fatal(err)
+	}
+	_, err = g.db.Pool.Exec(g.t.Context(), `insert into checkpoints (operator, topic, partition, next_offset, source_position, adopt, epoch, topic_id)
+		select $1, $2, p, 0, 0, false, 0, '' from generate_series(0, $3::int - 1) p`, name, events.Loyalty.Name, events.Loyalty.Partitions)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// A connection that somebody keeps does not hold up the process.
+func TestAStopIsBounded(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	d.Operators, d.Publishes = nil, events.Topic{}
+	g := newGround(t, d)
+	r := g.start(d)
+	kept, err := r.Runtime.Store.Pool().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.Stop(limit) }()
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("the stop waits for a connection that is never given back")
+	}
+	kept.Release()
+	g.await("the end of the sessions", func() bool { return g.sessions() == 0 })
+}
+
+func TestLoopsAreStartedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int32
+		r := &Running{Runtime: Runtime{Log: slog.New(slog.DiscardHandler)}}
+		l := Loop{Name: "tests.loop", Run: func(ctx context.Context, _ Runtime) error {
+			switch runs.Add(1) {
+			case 1:
+				return errors.New("a bad start")
+			case 2:
+				return nil // too early, too
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		r.background(func(ctx context.Context) { r.loop(ctx, l) })
+		time.Sleep(10 * time.Second) // of the test's own clock
+		if n := runs.Load(); n != 3 {
+			t.Errorf("the loop ran %d times, want 3", n)
+		}
+		r.Stop(t.Context())
+		time.Sleep(10 * time.Second)
+		if n := runs.Load(); n != 3 {
+			t.Errorf("the loop ran after the stop: %d times", n)
+		}
+	})
+}
+
+func TestTopicsAreListedOnce(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	d.Operators = append(d.Operators, operator.Definition{Topics: []events.Topic{events.Orders, events.Loyalty, events.Orders}})
+	if got := fmt.Sprint(names(d.Topics())); got != "[loyalty orders]" {
+		t.Errorf("topics %s", got)
+	}
+	d.Publishes = events.Topic{}
+	if got := fmt.Sprint(names(d.Topics())); got != "[loyalty orders]" {
+		t.Errorf("topics %s", got)
+	}
+}
+
+func names(topics []events.Topic) []string {
+	list := make([]string, len(topics))
+	for i, t := range topics {
+		list[i] = t.Name
+	}
+	return list
+}
+
+// Kept states are made anew from the events; what cannot be folded stops the rebuild by name.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	d.Operators, d.Publishes = nil, events.Topic{}
+	g := newGround(t, d)
+	r := g.start(d)
+	for i := range 250 {
+		if err := earn(t.Context(), r.Runtime.Store, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := g.db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("update streams set state = '7' where stream like 'points-1%'") // 111 of them
+	exec("update streams set shape = 0 where stream = 'points-2'")
+	exec("insert into streams (stream, version, shape, state) values ('points-never', 0, 0, 'null')")
+	for _, c := range []struct {
+		dry     bool
+		changed int
+	}{{true, 112}, {false, 112}, {false, 0}} {
+		reports := 0
+		done, err := d.Rebuild(t.Context(), r.Runtime.Store, c.dry, func(Rebuilt) { reports++ })
+		if err != nil || done != (Rebuilt{250, c.changed}) || reports != 3 {
+			t.Errorf("dry %v: %+v, %v, %d reports, want %d changed", c.dry, done, err, reports, c.changed)
+		}
+	}
+	if n := g.count("select count(*) from streams where state::text <> '1' and version > 0"); n != 0 {
+		t.Errorf("%d states are wrong", n)
+	}
+	exec("update events set type = 'shop.feira.points.hidden.v1' where stream = 'points-3'")
+	var unknown *decider.UnknownHistoryError
+	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &unknown) || unknown.Stream != "points-3" {
+		t.Errorf("an unknown event: %v", err)
+	}
+	exec("update streams set stream = 'other-3' where stream = 'points-3'")
+	var kind *UnknownStreamError
+	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &kind) || kind.Stream != "other-3" {
+		t.Errorf("a stream of no kind: %v", err)
+	}
+}
