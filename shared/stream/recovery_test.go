@@ -96,18 +96,18 @@ func (f *faulty) Settle(committed bool) {
 // TestTheVerdictsAreThoseOfAnUninterruptedRun whatever happens to the operator, and wherever in a batch's life.
 func TestTheVerdictsAreThoseOfAnUninterruptedRun(t *testing.T) {
 	t.Parallel()
-	const clicksEach = 400
+	const clicksEach = 250
 	for name, at := range map[string]moment{"before apply": beforeApply, "after apply": afterApply, "after commit": afterCommit} {
 		t.Run("the process ends "+name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			gone := make(chan struct{}, 1)
-			f := &faults{every: 4, left: 3, at: at, happens: func(context.Context, *eventstore.Tx) error {
+			f := &faults{every: 4, left: 2, at: at, happens: func(context.Context, *eventstore.Tx) error {
 				gone <- struct{}{} // nothing of this handler is used any more
 				return errFault
 			}}
 			b.history(clicksEach)
-			for range 3 {
+			for range 2 {
 				stop := b.run(f.in(definition("tests.judge")), "m1")
 				select {
 				case <-gone:
@@ -140,7 +140,7 @@ func TestTheVerdictsAreThoseOfAnUninterruptedRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			f := &faults{every: 5, left: 2, at: afterApply, happens: happens(b)}
+			f := &faults{every: 4, left: 2, at: afterApply, happens: happens(b)}
 			b.history(clicksEach)
 			b.run(f.in(definition("tests.judge")), "m1")
 			b.check()
