@@ -22,6 +22,9 @@ type server struct {
 	templates map[string]func(context.Context) error // by name: migrates at the first call
 }
 
+// maxConns is what several whole shops at once need: some 70 connections each.
+const maxConns = 500
+
 // single starts the server at the first call, and again after a stop.
 type single struct {
 	mu      sync.Mutex
@@ -45,7 +48,7 @@ func (s *single) get() (*server, error) {
 	// Not the context of the test that happens to be first: the others wait for this start too.
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
-	started, err := pg.Start(ctx, pg.Options{Dir: dir, NoSync: true, Temporary: true, Progress: os.Stderr})
+	started, err := pg.Start(ctx, pg.Options{Dir: dir, NoSync: true, Temporary: true, MaxConns: maxConns, Progress: os.Stderr})
 	if err != nil {
 		return nil, err
 	}
