@@ -117,11 +117,7 @@ func open(ctx context.Context, cfg Config) (*examiner, error) {
 		names = append(names, d.Name)
 	}
 	for _, name := range names {
-		dsn, err := cfg.DSN(name)
-		if err == nil {
-			e.pools[name], err = pg.Open(ctx, dsn, pg.PoolOptions{Name: "feira-verify", MaxConns: 2})
-		}
-		if err != nil {
+		if err := e.connect(ctx, name); err != nil {
 			e.close()
 			return nil, fmt.Errorf("verify: the database of %s: %w", name, err)
 		}
@@ -130,6 +126,19 @@ func open(ctx context.Context, cfg Config) (*examiner, error) {
 		e.stores[d.Name] = eventstore.New(e.pools[d.Name], eventstore.Options{Service: d.Name, Registry: d.Registry()})
 	}
 	return e, nil
+}
+
+func (e *examiner) connect(ctx context.Context, name string) error {
+	dsn, err := e.cfg.DSN(name)
+	if err != nil {
+		return err
+	}
+	pool, err := pg.Open(ctx, dsn, pg.PoolOptions{Name: "feira-verify", MaxConns: 2})
+	if err != nil {
+		return err
+	}
+	e.pools[name] = pool
+	return nil
 }
 
 func (e *examiner) close() {
