@@ -146,11 +146,7 @@ func told(t *testing.T, c *shoptest.Customer, order string, p api.GetOrderEvents
 func live(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
 	sku, ana := s.Product(t, 5_000, 10), s.Customer(t)
-	res := ana.Send(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_visa")), 0)
-	if res.JSON201 == nil {
-		t.Fatalf("%s %s", res.Status(), res.Body)
-	}
-	order := res.JSON201.Id
+	order := ana.Place(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_visa"))).Id
 	next := ana.Follow(t, order, "")
 	version := 0
 	until := func(next func() shoptest.Told, e events.Event) {

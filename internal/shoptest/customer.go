@@ -89,14 +89,21 @@ func (c *Customer) Send(t testing.TB, key string, body api.Checkout, wait int) *
 	return res
 }
 
-// Buy places an order and returns it as it is once it is confirmed, refused or held.
-func (c *Customer) Buy(t testing.TB, sku string, quantity int64, token string) api.Order {
+// Place posts an order that must be taken, and returns it as it was placed.
+func (c *Customer) Place(t testing.TB, key string, body api.Checkout) api.Order {
 	t.Helper()
-	res := c.Send(t, c.Shop.Key(), c.Checkout(sku, quantity, token), 0)
+	res := c.Send(t, key, body, 0)
 	if res.JSON201 == nil {
 		t.Fatalf("place an order: %s %s", res.Status(), res.Body)
 	}
-	return c.Await(t, *res.JSON201, "decided", func(o api.Order) bool { return o.Status != api.OrderStatusPlaced })
+	return *res.JSON201
+}
+
+// Buy places an order and returns it as it is once it is confirmed, refused or held.
+func (c *Customer) Buy(t testing.TB, sku string, quantity int64, token string) api.Order {
+	t.Helper()
+	o := c.Place(t, c.Shop.Key(), c.Checkout(sku, quantity, token))
+	return c.Await(t, o, "decided", func(o api.Order) bool { return o.Status != api.OrderStatusPlaced })
 }
 
 // Await follows an order by long polls until it is as wanted, and returns it.

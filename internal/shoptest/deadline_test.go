@@ -62,11 +62,7 @@ func placeSome(t *testing.T, s *shoptest.Shop, ana *shoptest.Customer, sku strin
 	t.Helper()
 	placed := make([]api.Order, n)
 	for i := range placed {
-		res := ana.Send(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_visa")), 0)
-		if res.JSON201 == nil {
-			t.Fatalf("%s %s", res.Status(), res.Body)
-		}
-		placed[i] = *res.JSON201
+		placed[i] = ana.Place(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_visa")))
 	}
 	return placed
 }
@@ -121,7 +117,7 @@ func TestPause(t *testing.T) {
 	for _, o := range placeSome(t, s, ana, sku, 3) {
 		ana.AwaitMoney(t, o, api.FinancialStatusPaid)
 	}
-	caughtUp(t, s)
+	allApplied(t, s)
 	pausePayments(t, s)
 	at, known := checkpoints(t, s), len(s.Events(t, "payments"))
 	orders := placeSome(t, s, ana, sku, 20)
@@ -139,7 +135,7 @@ func TestPause(t *testing.T) {
 		}
 		ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
 	}
-	caughtUp(t, s)
+	allApplied(t, s)
 	// Each order was placed and confirmed after the checkpoint: so many events, each once, and none from before.
 	if n := s.Metric(t, "feira_operator_events_processed_total", "operator", pay) - applied; n != float64(2*len(orders)) {
 		t.Errorf("%v events were applied after the pause, want %d", n, 2*len(orders))
@@ -154,8 +150,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// caughtUp waits until payments has committed all that orders published.
-func caughtUp(t *testing.T, s *shoptest.Shop) {
+// allApplied waits until payments has committed all that orders published.
+func allApplied(t *testing.T, s *shoptest.Shop) {
 	t.Helper()
 	shoptest.Eventually(t, pay+" has caught up", func(context.Context) error {
 		recorded := s.Events(t, "orders")

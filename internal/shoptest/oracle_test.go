@@ -22,13 +22,13 @@ type trace struct {
 
 func leaveTrace(t *testing.T, s *shoptest.Shop) trace {
 	t.Helper()
-	sku, ana := s.Product(t, 5_000, 5), s.Customer(t)
+	p := doubleClick(t, s)
+	ana, sku := p.ana, p.sku
 	tr := trace{sku: sku, owner: ana.ID}
-	first, second := heldOrder(t, s, ana, sku)
-	tr.paid = ana.AwaitMoney(t, first, api.FinancialStatusPaid)
+	tr.paid = ana.AwaitMoney(t, p.first, api.FinancialStatusPaid)
 	refused := ana.Buy(t, sku, 50, s.Card("tok_visa"))
 	tr.refused = ana.AwaitMoney(t, refused, api.FinancialStatusVoided)
-	tr.double = ana.AwaitMoney(t, second, api.FinancialStatusVoided)
+	tr.double = ana.AwaitMoney(t, p.second, api.FinancialStatusVoided)
 	ana.AwaitPoints(t, 59)
 	return tr
 }

@@ -47,8 +47,9 @@ func repeatedAtOnce(t *testing.T, s *shoptest.Shop) {
 	answers := sameTime(t, ana, key, 50, func(int) api.Checkout { return body })
 	for _, a := range answers {
 		if a.StatusCode() != http.StatusCreated || string(a.Body) != string(answers[0].Body) {
-			t.Errorf("%s %s, another got %s", a.Status(), a.Body, answers[0].Body)
-		} else if a.Headers201.IdempotentReplayed == nil {
+			t.Fatalf("%s %s, another got %s", a.Status(), a.Body, answers[0].Body)
+		}
+		if a.Headers201.IdempotentReplayed == nil {
 			firsts++
 		}
 	}

@@ -73,11 +73,8 @@ func cancelOrder(t *testing.T, c *shoptest.Customer, order, key string) *api.Can
 func cancelledBefore(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
 	sku, ana := s.Product(t, 3_000, 5), s.Customer(t)
-	placed := ana.Send(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_timeout_after_charge")), 0)
-	if placed.JSON201 == nil {
-		t.Fatalf("%s %s", placed.Status(), placed.Body)
-	}
-	res := cancelOrder(t, ana, placed.JSON201.Id, s.Key())
+	placed := ana.Place(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_timeout_after_charge")))
+	res := cancelOrder(t, ana, placed.Id, s.Key())
 	if res.JSON202 == nil || res.JSON202.Status != api.OrderStatusCancelled || res.JSON202.Reason != events.ReasonCustomer {
 		t.Fatalf("the cancellation answers %s %s", res.Status(), res.Body)
 	}
@@ -136,11 +133,8 @@ func refund(t *testing.T, c *shoptest.Customer, order string, centavos int64, wa
 func refunds(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
 	sku, ana := s.Product(t, 10_000, 5), s.Customer(t)
-	placed := ana.Send(t, s.Key(), ana.Checkout(sku, 3, s.Card("tok_visa")), 0)
-	if placed.JSON201 == nil {
-		t.Fatalf("%s %s", placed.Status(), placed.Body)
-	}
-	o := ana.AwaitMoney(t, *placed.JSON201, api.FinancialStatusPaid)
+	placed := ana.Place(t, s.Key(), ana.Checkout(sku, 3, s.Card("tok_visa")))
+	o := ana.AwaitMoney(t, placed, api.FinancialStatusPaid)
 	ana.AwaitPoints(t, 300)
 	if p := refund(t, ana, o.Id, 30_001, http.StatusUnprocessableEntity).ApplicationproblemJSON422; p == nil || p.Code != "refund_exceeds_paid" || p.Param != "amount" {
 		t.Errorf("more than all: %+v", p)
