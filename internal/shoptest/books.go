@@ -27,12 +27,13 @@ func (s *Shop) Examine(ctx context.Context, settle time.Duration, passes int) (o
 const patientPasses = 100
 
 // mustBalance fails the test unless every order came to an end and every table is as the event stores say.
-func (s *Shop) mustBalance(t testing.TB) {
+func (s *Shop) mustBalance(tb testing.TB) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	report, err := s.Examine(ctx, patience, patientPasses)
 	if err != nil {
-		t.Errorf("examine the shop: %v", err)
+		tb.Errorf("examine the shop: %v", err)
 		return
 	}
 	if len(report.Open) > 0 || !report.Clean() {
@@ -41,7 +42,7 @@ func (s *Shop) mustBalance(t testing.TB) {
 		for _, order := range report.Open[:min(3, len(report.Open))] {
 			s.tell(ctx, &text, order)
 		}
-		t.Errorf("the books do not balance:\n%s", text.String())
+		tb.Errorf("the books do not balance:\n%s", text.String())
 	}
 }
 
@@ -68,29 +69,29 @@ func (s *Shop) tell(ctx context.Context, w io.Writer, order string) {
 }
 
 // Ledger reads what the provider's books say of the payments of an order.
-func (s *Shop) Ledger(t testing.TB, payment string) []provider.Authorization {
-	t.Helper()
+func (s *Shop) Ledger(tb testing.TB, payment string) []provider.Authorization {
+	tb.Helper()
 	var found []provider.Authorization
-	err := provider.Ledger(t.Context(), s.Pool(Provider), func(a provider.Authorization) error {
+	err := provider.Ledger(tb.Context(), s.Pool(Provider), func(a provider.Authorization) error {
 		if a.Reference == payment {
 			found = append(found, a)
 		}
 		return nil
 	})
-	must(t, "read the provider's ledger", err)
+	must(tb, "read the provider's ledger", err)
 	return found
 }
 
 // Events reads what a service recorded, in order.
-func (s *Shop) Events(t testing.TB, name string) []events.Recorded {
-	t.Helper()
+func (s *Shop) Events(tb testing.TB, name string) []events.Recorded {
+	tb.Helper()
 	var all []events.Recorded
 	for _, d := range s.Services {
 		if d.Name != name {
 			continue
 		}
 		store := eventstore.New(s.Pool(name), eventstore.Options{Service: name, Registry: d.Registry()})
-		must(t, "read the events of "+name, store.Each(t.Context(), 0, func(r events.Recorded) error {
+		must(tb, "read the events of "+name, store.Each(tb.Context(), 0, func(r events.Recorded) error {
 			all = append(all, r)
 			return nil
 		}))

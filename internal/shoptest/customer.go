@@ -26,18 +26,20 @@ type Customer struct {
 }
 
 // Customer makes a customer who has never ordered.
-func (s *Shop) Customer(t testing.TB) *Customer {
-	return s.caller(t, s.unique("customer-"), auth.Customer)
+func (s *Shop) Customer(tb testing.TB) *Customer {
+	tb.Helper()
+	return s.caller(tb, s.unique("customer-"), auth.Customer)
 }
 
 // Operator makes somebody who runs the shop.
-func (s *Shop) Operator(t testing.TB) *Customer {
-	return s.caller(t, s.unique("operator-"), auth.Operator)
+func (s *Shop) Operator(tb testing.TB) *Customer {
+	tb.Helper()
+	return s.caller(tb, s.unique("operator-"), auth.Operator)
 }
 
-func (s *Shop) caller(t testing.TB, id string, role auth.Role) *Customer {
-	t.Helper()
-	token := s.Token(t, id, role, time.Hour)
+func (s *Shop) caller(tb testing.TB, id string, role auth.Role) *Customer {
+	tb.Helper()
+	token := s.Token(tb, id, role, time.Hour)
 	c := &Customer{ID: id, Token: token, Shop: s}
 	var err error
 	c.ClientWithResponses, err = api.NewClientWithResponses(s.URL, api.WithHTTPClient(s.client),
@@ -45,15 +47,15 @@ func (s *Shop) caller(t testing.TB, id string, role auth.Role) *Customer {
 			r.Header.Set("Authorization", "Bearer "+token)
 			return nil
 		}))
-	must(t, "make a client", err)
+	must(tb, "make a client", err)
 	return c
 }
 
 // Token signs a token that the shop takes until ttl is over.
-func (s *Shop) Token(t testing.TB, subject string, role auth.Role, ttl time.Duration) string {
-	t.Helper()
+func (s *Shop) Token(tb testing.TB, subject string, role auth.Role, ttl time.Duration) string {
+	tb.Helper()
 	token, err := s.key.Sign(subject, []auth.Role{role}, ttl)
-	must(t, "sign a token", err)
+	must(tb, "sign a token", err)
 	return token
 }
 
@@ -78,59 +80,59 @@ func (c *Customer) Checkout(sku string, quantity int64, token string) api.Checko
 func (s *Shop) Key() string { return s.unique("key-") }
 
 // Send posts an order under a key; wait is how many seconds the answer may wait for the order's confirmation, 0: none.
-func (c *Customer) Send(t testing.TB, key string, body api.Checkout, wait int) *api.PlaceOrderResponse {
-	t.Helper()
+func (c *Customer) Send(tb testing.TB, key string, body api.Checkout, wait int) *api.PlaceOrderResponse {
+	tb.Helper()
 	params := &api.PlaceOrderParams{IdempotencyKey: key}
 	if wait > 0 {
 		params.Prefer = Wait(wait)
 	}
-	res, err := c.PlaceOrderWithResponse(t.Context(), params, body)
-	must(t, "place an order", err)
+	res, err := c.PlaceOrderWithResponse(tb.Context(), params, body)
+	must(tb, "place an order", err)
 	return res
 }
 
 // Place posts an order that must be taken, and returns it as it was placed.
-func (c *Customer) Place(t testing.TB, key string, body api.Checkout) api.Order {
-	t.Helper()
-	res := c.Send(t, key, body, 0)
+func (c *Customer) Place(tb testing.TB, key string, body api.Checkout) api.Order {
+	tb.Helper()
+	res := c.Send(tb, key, body, 0)
 	if res.JSON201 == nil {
-		t.Fatalf("place an order: %s %s", res.Status(), res.Body)
+		tb.Fatalf("place an order: %s %s", res.Status(), res.Body)
 	}
 	return *res.JSON201
 }
 
 // Buy places an order and returns it as it is once it is confirmed, refused or held.
-func (c *Customer) Buy(t testing.TB, sku string, quantity int64, token string) api.Order {
-	t.Helper()
-	o := c.Place(t, c.Shop.Key(), c.Checkout(sku, quantity, token))
-	return c.Await(t, o, "decided", func(o api.Order) bool { return o.Status != api.OrderStatusPlaced })
+func (c *Customer) Buy(tb testing.TB, sku string, quantity int64, token string) api.Order {
+	tb.Helper()
+	o := c.Place(tb, c.Shop.Key(), c.Checkout(sku, quantity, token))
+	return c.Await(tb, o, "decided", func(o api.Order) bool { return o.Status != api.OrderStatusPlaced })
 }
 
 // Await follows an order by long polls until it is as wanted, and returns it.
-func (c *Customer) Await(t testing.TB, o api.Order, what string, wanted func(api.Order) bool) api.Order {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (c *Customer) Await(tb testing.TB, o api.Order, what string, wanted func(api.Order) bool) api.Order {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	for !wanted(o) {
 		res, err := c.GetOrderWithResponse(ctx, o.Id, &api.GetOrderParams{IfNoneMatch: ETag(o.Version), Prefer: Wait(10)})
 		if err != nil {
-			t.Fatalf("order %s is %s, %s, not %s: %v", o.Id, o.Status, o.FinancialStatus, what, err)
+			tb.Fatalf("order %s is %s, %s, not %s: %v", o.Id, o.Status, o.FinancialStatus, what, err)
 		}
 		switch res.StatusCode() {
 		case http.StatusOK:
 			o = *res.JSON200
 		case http.StatusNotModified:
 		default:
-			t.Fatalf("read order %s: %s %s", o.Id, res.Status(), res.Body)
+			tb.Fatalf("read order %s: %s %s", o.Id, res.Status(), res.Body)
 		}
 	}
 	return o
 }
 
 // AwaitMoney follows an order until its money is as wanted.
-func (c *Customer) AwaitMoney(t testing.TB, o api.Order, wanted api.FinancialStatus) api.Order {
-	t.Helper()
-	return c.Await(t, o, string(wanted), func(o api.Order) bool { return o.FinancialStatus == wanted })
+func (c *Customer) AwaitMoney(tb testing.TB, o api.Order, wanted api.FinancialStatus) api.Order {
+	tb.Helper()
+	return c.Await(tb, o, string(wanted), func(o api.Order) bool { return o.FinancialStatus == wanted })
 }
 
 // Wait is a Prefer header.

@@ -10,22 +10,22 @@ import (
 )
 
 // Product adds a product to the shop, in BRL, with so many pieces in stock, and returns its SKU once it can be ordered.
-func (s *Shop) Product(t testing.TB, centavos, stock int64) string {
-	t.Helper()
-	sku, keeper := s.unique("TEST-"), s.Operator(t)
-	put, err := keeper.PutProductWithResponse(t.Context(), sku, &api.PutProductParams{}, api.ProductInput{
+func (s *Shop) Product(tb testing.TB, centavos, stock int64) string {
+	tb.Helper()
+	sku, keeper := s.unique("TEST-"), s.Operator(tb)
+	put, err := keeper.PutProductWithResponse(tb.Context(), sku, &api.PutProductParams{}, api.ProductInput{
 		Name: "Product " + sku, Description: "Made for a test.", Price: BRL(centavos), Active: true,
 	})
-	must(t, "add a product", err)
+	must(tb, "add a product", err)
 	if put.JSON201 == nil {
-		t.Fatalf("add a product: %s %s", put.Status(), put.Body)
+		tb.Fatalf("add a product: %s %s", put.Status(), put.Body)
 	}
-	got, err := keeper.ReceiveStockWithResponse(t.Context(), sku, &api.ReceiveStockParams{IdempotencyKey: s.Key()}, api.Receipt{Quantity: stock})
-	must(t, "receive stock", err)
+	got, err := keeper.ReceiveStockWithResponse(tb.Context(), sku, &api.ReceiveStockParams{IdempotencyKey: s.Key()}, api.Receipt{Quantity: stock})
+	must(tb, "receive stock", err)
 	if got.JSON201 == nil {
-		t.Fatalf("receive stock: %s %s", got.Status(), got.Body)
+		tb.Fatalf("receive stock: %s %s", got.Status(), got.Body)
 	}
-	Eventually(t, "orders knows "+sku, func(ctx context.Context) error {
+	Eventually(tb, "orders knows "+sku, func(ctx context.Context) error {
 		var known bool
 		err := s.Pool("orders").QueryRow(ctx, "select true from products where sku = $1", sku).Scan(&known)
 		return err
@@ -34,21 +34,21 @@ func (s *Shop) Product(t testing.TB, centavos, stock int64) string {
 }
 
 // Stock reads a product's stock.
-func (s *Shop) Stock(t testing.TB, sku string) api.Stock {
-	t.Helper()
-	res, err := s.Operator(t).GetStockWithResponse(t.Context(), sku)
-	must(t, "read the stock", err)
+func (s *Shop) Stock(tb testing.TB, sku string) api.Stock {
+	tb.Helper()
+	res, err := s.Operator(tb).GetStockWithResponse(tb.Context(), sku)
+	must(tb, "read the stock", err)
 	if res.JSON200 == nil {
-		t.Fatalf("read the stock of %s: %s %s", sku, res.Status(), res.Body)
+		tb.Fatalf("read the stock of %s: %s %s", sku, res.Status(), res.Body)
 	}
 	return *res.JSON200
 }
 
 // AwaitAvailable waits until so many pieces of a product are available.
-func (s *Shop) AwaitAvailable(t testing.TB, sku string, want int64) {
-	t.Helper()
-	Eventually(t, fmt.Sprintf("%d of %s are available", want, sku), func(context.Context) error {
-		if got := s.Stock(t, sku); got.Available != want {
+func (s *Shop) AwaitAvailable(tb testing.TB, sku string, want int64) {
+	tb.Helper()
+	Eventually(tb, fmt.Sprintf("%d of %s are available", want, sku), func(context.Context) error {
+		if got := s.Stock(tb, sku); got.Available != want {
 			return fmt.Errorf("the stock is %+v", got)
 		}
 		return nil
@@ -56,21 +56,21 @@ func (s *Shop) AwaitAvailable(t testing.TB, sku string, want int64) {
 }
 
 // Points reads what a customer has earned.
-func (c *Customer) Points(t testing.TB) api.LoyaltyAccount {
-	t.Helper()
-	res, err := c.GetLoyaltyWithResponse(t.Context(), c.ID)
-	must(t, "read the points", err)
+func (c *Customer) Points(tb testing.TB) api.LoyaltyAccount {
+	tb.Helper()
+	res, err := c.GetLoyaltyWithResponse(tb.Context(), c.ID)
+	must(tb, "read the points", err)
 	if res.JSON200 == nil {
-		t.Fatalf("read the points: %s %s", res.Status(), res.Body)
+		tb.Fatalf("read the points: %s %s", res.Status(), res.Body)
 	}
 	return *res.JSON200
 }
 
 // AwaitPoints waits until a customer has so many points.
-func (c *Customer) AwaitPoints(t testing.TB, want int64) {
-	t.Helper()
-	Eventually(t, fmt.Sprintf("%s has %d points", c.ID, want), func(context.Context) error {
-		if got := c.Points(t); got.Points != want {
+func (c *Customer) AwaitPoints(tb testing.TB, want int64) {
+	tb.Helper()
+	Eventually(tb, fmt.Sprintf("%s has %d points", c.ID, want), func(context.Context) error {
+		if got := c.Points(tb); got.Points != want {
 			return fmt.Errorf("the account is %+v", got)
 		}
 		return nil
@@ -78,9 +78,9 @@ func (c *Customer) AwaitPoints(t testing.TB, want int64) {
 }
 
 // Eventually asks again and again until check has nothing to complain about.
-func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func Eventually(tb testing.TB, what string, check func(ctx context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	for {
 		err := check(ctx)
@@ -89,7 +89,7 @@ func Eventually(t testing.TB, what string, check func(ctx context.Context) error
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("in vain waited until %s: %v", what, err)
+			tb.Fatalf("in vain waited until %s: %v", what, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -17,11 +17,12 @@ type Log struct {
 // shownLines is how much of the log is shown with a test that failed.
 const shownLines = 60
 
-func newLog(t testing.TB) *Log {
+func newLog(tb testing.TB) *Log {
+	tb.Helper()
 	l := &Log{}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the end of the shop's log, without what is only information:\n%s", l.troubles())
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("the end of the shop's log, without what is only information:\n%s", l.troubles())
 		}
 	})
 	return l

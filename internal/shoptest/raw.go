@@ -21,23 +21,23 @@ type Answer struct {
 }
 
 // Do sends a request as it is given. A header that is given replaces the one that is usual.
-func (s *Shop) Do(t testing.TB, method, path string, header map[string]string, body io.Reader) Answer {
-	t.Helper()
-	res := s.send(t.Context(), t, method, path, header, body)
+func (s *Shop) Do(tb testing.TB, method, path string, header map[string]string, body io.Reader) Answer {
+	tb.Helper()
+	res := s.send(tb.Context(), tb, method, path, header, body)
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	must(t, "read the answer", err)
+	must(tb, "read the answer", err)
 	a := Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)}
 	if strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") {
-		must(t, "read the problem", json.Unmarshal(text, &a.Problem))
+		must(tb, "read the problem", json.Unmarshal(text, &a.Problem))
 	}
 	return a
 }
 
-func (s *Shop) send(ctx context.Context, t testing.TB, method, path string, header map[string]string, body io.Reader) *http.Response {
-	t.Helper()
+func (s *Shop) send(ctx context.Context, tb testing.TB, method, path string, header map[string]string, body io.Reader) *http.Response {
+	tb.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
-	must(t, "make a request", err)
+	must(tb, "make a request", err)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -49,7 +49,7 @@ func (s *Shop) send(ctx context.Context, t testing.TB, method, path string, head
 		req.Header.Set(name, value)
 	}
 	res, err := s.client.Do(req)
-	must(t, method+" "+path, err)
+	must(tb, method+" "+path, err)
 	return res
 }
 
@@ -61,25 +61,25 @@ type Told struct {
 
 // Follow follows an order's history live, from after the event with the id last ("": from its beginning), until the
 // test ends. Next waits for the next event.
-func (c *Customer) Follow(t testing.TB, order, last string) (next func() Told) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	res := c.Shop.send(ctx, t, http.MethodGet, "/v1/orders/"+order+"/events", map[string]string{
+func (c *Customer) Follow(tb testing.TB, order, last string) (next func() Told) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	res := c.Shop.send(ctx, tb, http.MethodGet, "/v1/orders/"+order+"/events", map[string]string{
 		"Authorization": "Bearer " + c.Token, "Accept": "text/event-stream", "Last-Event-ID": last,
 	}, nil)
-	t.Cleanup(func() { cancel(); _ = res.Body.Close() })
+	tb.Cleanup(func() { cancel(); _ = res.Body.Close() })
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
-		t.Fatalf("follow order %s: %s, %s", order, res.Status, kind)
+		tb.Fatalf("follow order %s: %s, %s", order, res.Status, kind)
 	}
 	lines := bufio.NewScanner(res.Body)
 	return func() Told {
-		t.Helper()
-		return readTold(t, lines)
+		tb.Helper()
+		return readTold(tb, lines)
 	}
 }
 
-func readTold(t testing.TB, lines *bufio.Scanner) Told {
-	t.Helper()
+func readTold(tb testing.TB, lines *bufio.Scanner) Told {
+	tb.Helper()
 	var e Told
 	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
@@ -89,13 +89,13 @@ func readTold(t testing.TB, lines *bufio.Scanner) Told {
 		case "event":
 			e.Name = value
 		case "data":
-			must(t, "read an event", json.Unmarshal([]byte(value), &e.Event))
+			must(tb, "read an event", json.Unmarshal([]byte(value), &e.Event))
 		case "":
 			if e.Name != "" {
 				return e
 			}
 		}
 	}
-	t.Fatalf("the stream ended: %v", lines.Err())
+	tb.Fatalf("the stream ended: %v", lines.Err())
 	return e
 }

@@ -61,25 +61,25 @@ type Shop struct {
 }
 
 // Start starts a shop and returns when it is ready. It is examined and stopped when the test ends.
-func Start(t testing.TB, o Options) *Shop {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+func Start(tb testing.TB, o Options) *Shop {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), startWithin)
 	defer cancel()
 	s := &Shop{
-		Kafka: kafkatest.New(t, events.Topics()...), Log: newLog(t), databases: map[string]*pgtest.DB{},
+		Kafka: kafkatest.New(tb, events.Topics()...), Log: newLog(tb), databases: map[string]*pgtest.DB{},
 		metrics: telemetry.NewMetrics(),
 	}
 	for _, name := range append(shop.Names(), Provider) {
-		s.databases[name] = pgtest.New(t)
+		s.databases[name] = pgtest.New(tb)
 	}
 	secret := rand.Text()
 	s.Services = shop.Services(shop.Config{
 		Deadline: o.Deadline, Hold: o.Hold,
-		ProviderURL: s.startProvider(ctx, t, secret), ProviderKey: secret, ProviderTimeout: providerTimeout,
+		ProviderURL: s.startProvider(ctx, tb, secret), ProviderKey: secret, ProviderTimeout: providerTimeout,
 	})
-	s.migrate(ctx, t)
-	s.open(ctx, t, s.startServices(ctx, t))
-	t.Cleanup(func() { s.mustBalance(t) })
+	s.migrate(ctx, tb)
+	s.open(ctx, tb, s.startServices(ctx, tb))
+	tb.Cleanup(func() { s.mustBalance(tb) })
 	return s
 }
 
@@ -92,37 +92,37 @@ func (s *Shop) DSN(name string) (string, error) { return s.databases[name].DSN, 
 // unique makes a name that nobody else in this shop has.
 func (s *Shop) unique(what string) string { return what + strconv.FormatInt(s.made.Add(1), 10) }
 
-func (s *Shop) startProvider(ctx context.Context, t testing.TB, secret string) (url string) {
-	t.Helper()
-	must(t, "migrate the provider", migrateProvider(ctx, s.databases[Provider].DSN))
+func (s *Shop) startProvider(ctx context.Context, tb testing.TB, secret string) (url string) {
+	tb.Helper()
+	must(tb, "migrate the provider", migrateProvider(ctx, s.databases[Provider].DSN))
 	p := provider.New(provider.Options{Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger()})
 	server := httptest.NewServer(p.Handler())
-	t.Cleanup(func() { p.Close(); server.Close() })
+	tb.Cleanup(func() { p.Close(); server.Close() })
 	return server.URL
 }
 
-func (s *Shop) migrate(ctx context.Context, t testing.TB) {
-	t.Helper()
+func (s *Shop) migrate(ctx context.Context, tb testing.TB) {
+	tb.Helper()
 	var g errgroup.Group
 	for _, d := range s.Services {
 		g.Go(func() error { return d.Migrate(ctx, s.databases[d.Name].DSN) })
 	}
-	must(t, "migrate", g.Wait())
+	must(tb, "migrate", g.Wait())
 }
 
-func (s *Shop) startServices(ctx context.Context, t testing.TB) *host.Host {
-	t.Helper()
+func (s *Shop) startServices(ctx context.Context, tb testing.TB) *host.Host {
+	tb.Helper()
 	var err error
 	s.key, err = auth.NewKey()
-	must(t, "make a key", err)
+	must(tb, "make a key", err)
 	verifier, err := auth.StaticVerifier(s.key.JWKS(), auth.Options{})
-	must(t, "read the key", err)
+	must(tb, "read the key", err)
 	h, err := host.Start(ctx, host.Config{
 		Services: s.Services, DSN: s.DSN, Kafka: s.Kafka.Config("shoptest"), Member: "shoptest", MaxConns: connections,
 		Auth: verifier, Log: s.Log.Logger(), Metrics: s.metrics,
 	})
-	must(t, "start the services", err)
-	t.Cleanup(func() {
+	must(tb, "start the services", err)
+	tb.Cleanup(func() {
 		limit, cancel := context.WithTimeout(context.Background(), stopWithin)
 		defer cancel()
 		h.Stop(limit)
@@ -131,35 +131,35 @@ func (s *Shop) startServices(ctx context.Context, t testing.TB) *host.Host {
 }
 
 // open answers requests on a port of the loopback interface and waits until the shop is ready.
-func (s *Shop) open(ctx context.Context, t testing.TB, h *host.Host) {
-	t.Helper()
+func (s *Shop) open(ctx context.Context, tb testing.TB, h *host.Host) {
+	tb.Helper()
 	health := web.NewHealth(s.Log.Logger())
 	h.AddChecks(health)
 	handler, err := host.Front{
 		Services: h.Handlers(), Pages: http.NewServeMux(), Health: health, Metrics: s.metrics, Log: s.Log.Logger(),
 	}.Handler()
-	must(t, "build the API", err)
+	must(tb, "build the API", err)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	must(t, "listen", err)
+	must(tb, "listen", err)
 	serve, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- web.ServeListener(serve, listener, handler, slog.New(slog.DiscardHandler)) }()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	s.client = &http.Client{Transport: transport}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		transport.CloseIdleConnections()
 		stop()
 		if err := <-served; err != nil {
-			t.Errorf("serve the API: %v", err)
+			tb.Errorf("serve the API: %v", err)
 		}
 	})
 	s.URL = "http://" + listener.Addr().String()
-	must(t, "get ready", host.AwaitReady(ctx, health))
+	must(tb, "get ready", host.AwaitReady(ctx, health))
 }
 
-func must(t testing.TB, what string, err error) {
-	t.Helper()
+func must(tb testing.TB, what string, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		tb.Fatalf("%s: %v", what, err)
 	}
 }
