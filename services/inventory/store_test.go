@@ -207,10 +207,10 @@ func TestReceiptsAndReservationsAtOnce(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	var wg sync.WaitGroup
-	for worker := range 4 {
+	for worker := range 8 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(worker)))
-			for i := range 15 {
+			for i := range 20 {
 				if worker%2 == 0 {
 					var deliveries []Delivery
 					for _, n := range r.Perm(len(skus)) {
