@@ -2,9 +2,10 @@ package orders
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
@@ -27,15 +28,23 @@ var timer = service.Loop{Name: "orders.timer", Run: func(ctx context.Context, rt
 	}
 }}
 
+// expireAtOnce is how many orders are ended at the same time: they share transactions in the group commit, so that the
+// timer keeps up with a shop whose provider is down.
+const expireAtOnce = 32
+
 func expireDue(ctx context.Context, rt service.Runtime, now time.Time) error {
 	streams, err := due(ctx, rt.Store, now)
 	if err != nil {
 		return err
 	}
-	var failed []error
+	var all errgroup.Group
+	all.SetLimit(expireAtOnce)
 	for _, s := range streams {
-		_, err := decider.Handle(ctx, rt.Store, Rules, s, Expire{Now: now}, events.Meta{Actor: "orders", Correlation: strings.TrimPrefix(s, Stream(""))})
-		failed = append(failed, err)
+		all.Go(func() error {
+			m := events.Meta{Actor: "orders", Correlation: strings.TrimPrefix(s, Stream(""))}
+			_, err := decider.Handle(ctx, rt.Store, Rules, s, Expire{Now: now}, m)
+			return err
+		})
 	}
-	return errors.Join(failed...)
+	return all.Wait()
 }
