@@ -44,6 +44,7 @@ type demo struct {
 	metrics  *telemetry.Metrics
 	listener net.Listener
 	provider string // address
+	hurry    func() // has the provider give the answers that are late on purpose
 	shop     string // address
 	health   *web.Health
 	handler  http.Handler
@@ -139,7 +140,7 @@ func (d *demo) startProvider(ctx context.Context) error {
 	}
 	d.provider = "http://" + listener.Addr().String()
 	d.serveUntilStop(listener, server.Handler())
-	d.stops = append(d.stops, server.Close) // before the server is stopped: answers that are late on purpose go at once
+	d.hurry = server.Close
 	return nil
 }
 
@@ -168,6 +169,7 @@ func (d *demo) startServices(ctx context.Context) error {
 		return err
 	}
 	d.stops = append(d.stops, func() {
+		d.hurry()
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 		defer cancel()
 		d.host.Stop(limit)
