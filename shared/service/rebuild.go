@@ -67,10 +67,7 @@ func (d Definition) rebuild(ctx context.Context, store *eventstore.Store, names 
 			if dry {
 				continue
 			}
-			err = tx.Exec(ctx, `update streams set shape = $2, state = $3 where stream = $1`, s.Name, kind.Shape, state)
-			if err != nil {
-				return err
-			}
+			tx.Restate(eventstore.Stream{Name: s.Name, Version: s.Version, Shape: kind.Shape, State: state})
 		}
 		return nil
 	})
@@ -92,6 +89,9 @@ func (d Definition) fold(ctx context.Context, tx *eventstore.Tx, s eventstore.St
 		history, err := tx.History(ctx, s.Name)
 		if err != nil {
 			return nil, kind, err
+		}
+		if int64(len(history)) != s.Version {
+			return nil, kind, &decider.BrokenHistoryError{Stream: s.Name, Version: s.Version, Events: len(history)}
 		}
 		f := kind.Fold()
 		for i, r := range history {

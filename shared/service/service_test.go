@@ -369,6 +369,11 @@ func TestRebuild(t *testing.T) {
 	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &unknown) || unknown.Stream != "points-3" {
 		t.Errorf("an unknown event: %v", err)
 	}
+	exec("delete from events where stream = 'points-3'")
+	var broken *decider.BrokenHistoryError
+	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &broken) || broken.Stream != "points-3" {
+		t.Errorf("a lost event: %v", err)
+	}
 	exec("update streams set stream = 'other-3' where stream = 'points-3'")
 	var kind *UnknownStreamError
 	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &kind) || kind.Stream != "other-3" {
