@@ -161,7 +161,7 @@ type CheckoutLine struct {
 	// Quantity Pieces.
 	Quantity int64 `json:"quantity"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku Sku `json:"sku"`
 }
 
@@ -329,7 +329,7 @@ type OrderLine struct {
 	Name     string `json:"name"`
 	Quantity int64  `json:"quantity"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku Sku `json:"sku"`
 
 	// Total An amount in minor units of a currency (cents; JPY has none, KWD has three decimals).
@@ -415,7 +415,7 @@ type Product struct {
 	// Example: {"amount":1999,"currency":"BRL"}
 	Price Money `json:"price"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku       Sku       `json:"sku"`
 	UpdatedAt time.Time `json:"updated_at"`
 
@@ -466,7 +466,7 @@ type Refund struct {
 // Example: {"amount":500,"currency":"BRL"}
 type RefundAmount = money.Money
 
-// Sku Example: CAFE-500
+// Sku Example: CAFE-500G
 type Sku = string
 
 // Stock defines model for Stock.
@@ -480,7 +480,7 @@ type Stock struct {
 	// Reserved Pieces set aside for orders.
 	Reserved int64 `json:"reserved"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku Sku `json:"sku"`
 }
 

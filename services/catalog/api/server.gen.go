@@ -80,7 +80,7 @@ type Product struct {
 	// Example: {"amount":1999,"currency":"BRL"}
 	Price Money `json:"price"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku       Sku       `json:"sku"`
 	UpdatedAt time.Time `json:"updated_at"`
 
@@ -111,7 +111,7 @@ type ProductPage struct {
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 }
 
-// Sku Example: CAFE-500
+// Sku Example: CAFE-500G
 type Sku = string
 
 // After defines model for After.

@@ -56,7 +56,7 @@ type Receipt struct {
 	Quantity int64 `json:"quantity"`
 }
 
-// Sku Example: CAFE-500
+// Sku Example: CAFE-500G
 type Sku = string
 
 // Stock defines model for Stock.
@@ -70,7 +70,7 @@ type Stock struct {
 	// Reserved Pieces set aside for orders.
 	Reserved int64 `json:"reserved"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku Sku `json:"sku"`
 }
 

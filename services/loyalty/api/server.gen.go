@@ -61,7 +61,7 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
-// Sku Example: CAFE-500
+// Sku Example: CAFE-500G
 type Sku = string
 
 // BadRequest An error (RFC 9457).

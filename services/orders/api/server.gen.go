@@ -161,7 +161,7 @@ type CheckoutLine struct {
 	// Quantity Pieces.
 	Quantity int64 `json:"quantity"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku Sku `json:"sku"`
 }
 
@@ -318,7 +318,7 @@ type OrderLine struct {
 	Name     string `json:"name"`
 	Quantity int64  `json:"quantity"`
 
-	// Sku Example: CAFE-500
+	// Sku Example: CAFE-500G
 	Sku Sku `json:"sku"`
 
 	// Total An amount in minor units of a currency (cents; JPY has none, KWD has three decimals).
@@ -401,7 +401,7 @@ type Refund struct {
 // Example: {"amount":500,"currency":"BRL"}
 type RefundAmount = money.Money
 
-// Sku Example: CAFE-500
+// Sku Example: CAFE-500G
 type Sku = string
 
 // After defines model for After.
