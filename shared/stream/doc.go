@@ -2,8 +2,9 @@
 // transaction that moves the offsets.
 //
 // The terms are those of the Dataflow model (Akidau et al., VLDB 2015) and of Apache Flink. The watermark of a
-// partition is the highest event time seen in it minus the allowed disorder. An event behind it is late. State is
-// kept per key and partition until the watermark has passed the time up to which the key says it is needed.
+// partition is the highest event time seen in it minus the allowed disorder. An event behind it is late; one whose time
+// is too far after that of its recording is quarantined and moves nothing. State is kept per key and partition until
+// the watermark has passed the time up to which the key says it is needed.
 //
 //	              batch
 //	memory ──read──▶ overlay ──commit confirmed──▶ merged into memory
