@@ -61,7 +61,7 @@ func TestADemoStopsAndGoesOn(t *testing.T) {
 			t.Errorf("%s: %s, %s", path, res.Status, res.Header.Get("Content-Type"))
 		}
 	}
-	live, err := http.Get(shop + "/live") //nolint:bodyclose // closed below
+	live, err := http.Get(shop + "/live")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func ensureKeySet(path string, key *auth.Key) error {
 	}
 	raw, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.WriteFile(path, key.JWKS(), 0o600); err != nil { //nolint:gosec // the user names it
+		if err := os.WriteFile(path, key.JWKS(), 0o600); err != nil {
 			return fmt.Errorf("write the key set: %w", err)
 		}
 		return nil

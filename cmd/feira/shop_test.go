@@ -87,8 +87,15 @@ func (r *running) token(t *testing.T, args ...string) string {
 	return strings.TrimSpace(r.feira(t, append([]string{"token"}, args...)...).ok(t))
 }
 
-// send calls the API and reads the answer; into may be nil.
-func send(t *testing.T, method, url, token, body string, headers map[string]string, into any) *http.Response {
+// answer is what the API said beside its body.
+type answer struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+}
+
+// send calls the API and reads the answer into what is given; that may be nil.
+func send(t *testing.T, method, url, token, body string, headers map[string]string, into any) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -117,17 +124,17 @@ func send(t *testing.T, method, url, token, body string, headers map[string]stri
 			t.Fatalf("%s %s: %d %s", method, url, res.StatusCode, raw)
 		}
 	}
-	return res
+	return answer{res.StatusCode, res.Status, res.Header}
 }
 
 // checkout orders one coffee on a card of its own and waits up to so many seconds for it to be decided.
-func checkout(t *testing.T, shop, token, key string, wait int) (api.Order, *http.Response) {
+func checkout(t *testing.T, shop, token, key string, wait int) (api.Order, answer) {
 	t.Helper()
 	return buy(t, shop, token, key, strings.ReplaceAll(key, "-", "_"), 1, wait)
 }
 
 // buy orders so many coffees on a card.
-func buy(t *testing.T, shop, token, key, card string, quantity, wait int) (api.Order, *http.Response) {
+func buy(t *testing.T, shop, token, key, card string, quantity, wait int) (api.Order, answer) {
 	t.Helper()
 	var o api.Order
 	body := fmt.Sprintf(`{"lines":[{"sku":"CAFE-500G","quantity":%d}],"payment":{"method":"card","token":"tok_visa_%s"},

@@ -38,7 +38,7 @@ type infra struct {
 func startInfra(ctx context.Context, o Options) (_ *infra, err error) {
 	in := &infra{dir: o.Data}
 	if err := in.folder(); err != nil {
-		return nil, o.refuse(err)
+		return nil, &folderError{in.dir, err}
 	}
 	defer func() {
 		if err != nil {

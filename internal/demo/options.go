@@ -68,7 +68,10 @@ func (o Options) explain(err error) error {
 	var kafkaDir *kafka.DataDirInUseError
 	var pgDir *pg.InUseError
 	var refused *pg.DirError
+	var folder *folderError
 	switch {
+	case errors.As(err, &folder):
+		return err
 	case errors.As(err, &taken):
 		return takenError("Kafka", taken.Address, "--kafka-listen")
 	case errors.As(err, &kafkaDir):
@@ -78,15 +81,22 @@ func (o Options) explain(err error) error {
 	case errors.As(err, &refused):
 		return fmt.Errorf("the folder %s does not serve (choose another with --data): %w", o.Data, err)
 	case errors.Is(err, fs.ErrPermission):
-		return o.refuse(err)
+		return &folderError{o.Data, err}
 	}
 	return err
 }
 
-// refuse says that the folder is of no use.
-func (o Options) refuse(err error) error {
-	return fmt.Errorf("the folder %s cannot be used: %w; choose one that you may write to with --data", o.Data, err)
+// folderError says that the demo's folder is of no use.
+type folderError struct {
+	dir string
+	err error
 }
+
+func (e *folderError) Error() string {
+	return fmt.Sprintf("the folder %s cannot be used: %v; choose one that you may write to with --data", e.dir, e.err)
+}
+
+func (e *folderError) Unwrap() error { return e.err }
 
 func takenError(what, address, flag string) error {
 	return fmt.Errorf("the address of %s, %s, is taken by another program: stop it, or choose another address with %s (127.0.0.1:0 takes any free port)",

@@ -64,6 +64,9 @@ func TestFailuresOfTheOptionsSayWhatToDo(t *testing.T) {
 			}
 		}
 	}
+	if refused := error(&folderError{"/data", fs.ErrPermission}); o.explain(refused) != refused { //nolint:errorlint // the very same
+		t.Error("a folder was refused twice")
+	}
 	if other := errors.New("other"); o.explain(other) != other { //nolint:errorlint // the very same
 		t.Error("another failure was changed")
 	}

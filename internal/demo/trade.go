@@ -16,7 +16,7 @@ const settleFor = 90 * time.Second
 func (d *demo) patience() time.Duration { return settleFor + d.opts.Deadline }
 
 // errPostgresEnded says that the demo has nothing left to stand on.
-var errPostgresEnded = errors.New("Postgres ended by itself; its log is in the folder postgres of the demo's") //nolint:revive // a name
+var errPostgresEnded = errors.New("the database server ended by itself; its log is in the folder postgres below the demo's")
 
 // trade lets the shoppers order until the time is over or ctx ends. With a time it settles, summarises and verifies.
 func (d *demo) trade(ctx context.Context) error {
@@ -25,10 +25,16 @@ func (d *demo) trade(ctx context.Context) error {
 		return err
 	}
 	d.background(d.watchHealth)
-	ended := make(chan error, 1)
+	ended, result := make(chan time.Time), error(nil)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer func() { cancel(); <-ended }()
-	go func() { defer close(ended); ended <- buyers.Run(work) }()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	go func() {
+		defer close(ended)
+		result = buyers.Run(work)
+	}()
 
 	began := time.Now()
 	var over <-chan time.Time
@@ -46,10 +52,7 @@ func (d *demo) trade(ctx context.Context) error {
 	d.console.note("letting every order settle …")
 	traded := time.Since(began)
 	buyers.Stop()
-	done := make(chan time.Time)
-	var settled error
-	go func() { settled = <-ended; close(done) }()
-	if err := d.progress(ctx, buyers, done); err != nil {
+	if err := d.progress(ctx, buyers, ended); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -57,7 +60,7 @@ func (d *demo) trade(ctx context.Context) error {
 		return ctx.Err()
 	}
 	d.summarise(buyers.Snapshot(), traded)
-	return errors.Join(settled, d.verify(ctx))
+	return errors.Join(result, d.verify(ctx))
 }
 
 func (d *demo) shoppers() (*shoppers.Shoppers, error) {
