@@ -17,7 +17,9 @@ race: ## the tests under the race detector
 	$(GO) test -race ./...
 
 bench: ## the benchmarks whose ratios the README quotes
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./shared/eventstore ./shared/operator ./services/fraud
+	$(GO) test -run '^$$' -bench 'Append|Checkout' -benchtime 3x ./shared/eventstore ./services/orders
+	$(GO) test -run '^$$' -bench 'Operator|Drain' -benchtime 1x ./shared/operator ./shared/relay
+	$(GO) test -run '^$$' -bench Decision ./services/fraud
 
 verify: format lint drift ## format, lint, layers, generated code, modules
 	$(GO) mod verify
