@@ -136,7 +136,7 @@ func ask(ctx context.Context, pool *pgxpool.Pool, s Selection, action, who strin
 func nothingParked(s Selection) error {
 	what := "a parked record of " + s.Operator
 	if s.Record != nil {
-		what = fmt.Sprintf("record %s/%d@%d of %s", s.Record.Topic, s.Record.Partition, s.Record.Offset, s.Operator)
+		what = fmt.Sprintf("record %s/%d/%d of %s", s.Record.Topic, s.Record.Partition, s.Record.Offset, s.Operator)
 	}
 	return &NotFoundError{What: what, Hint: "`feira admin parked` lists those that are"}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -211,6 +212,11 @@ func TestADiscardedRecordFreesItsKey(t *testing.T) {
 	var missing *NotFoundError
 	if _, err := Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name()}, "ana"); !errors.As(err, &missing) {
 		t.Errorf("a replay of nothing: %v", err)
+	}
+	nowhere := &Place{Topic: facts.Name, Partition: 1, Offset: 7} // named as the command line takes it
+	_, err = Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name(), Record: nowhere}, "ana")
+	if err == nil || !strings.Contains(err.Error(), "record "+facts.Name+"/1/7 of") {
+		t.Errorf("a replay of a record that is not parked: %v", err)
 	}
 }
 
