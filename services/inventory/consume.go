@@ -21,6 +21,9 @@ var saveShelves string
 // shape is the version of a reservation's JSON.
 const shape = 1
 
+// reservations is how a reservation is restored and folded. What is decided depends on the shelves too: see [reserver].
+var reservations = decider.Decider[Reservation]{Evolve: Evolve, Shape: shape}
+
 // Stream is the stream of an order's reservation.
 func Stream(order string) string { return "reservation-" + order }
 
@@ -45,7 +48,7 @@ type booking struct {
 
 // Apply decides the batch. Locks are taken in the order that holds everywhere: streams, then shelves by SKU.
 func (h *reserver) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
-	bookings, err := h.load(ctx, tx, batch)
+	bookings, err := load(ctx, tx, batch)
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,7 @@ func command(r operator.Record) (stream string, cmd any) {
 	return "", nil
 }
 
-func (h *reserver) load(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) (map[string]*booking, error) {
+func load(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) (map[string]*booking, error) {
 	names := make([]string, 0, len(batch))
 	for _, r := range batch {
 		if s, _ := command(r); s != "" {
@@ -103,35 +106,13 @@ func (h *reserver) load(ctx context.Context, tx *eventstore.Tx, batch []operator
 	bookings := make(map[string]*booking, len(loaded))
 	for name, s := range loaded {
 		b := &booking{loaded: s}
-		if b.state, err = h.state(ctx, tx, s); err != nil {
+		history := func() ([]events.Recorded, error) { return tx.History(ctx, name) }
+		if b.state, err = reservations.Restore(s, history); err != nil {
 			return nil, err
 		}
 		bookings[name] = b
 	}
 	return bookings, nil
-}
-
-// state reads the kept state, or folds the events when it is of another shape or cannot be read.
-func (h *reserver) state(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream) (Reservation, error) {
-	var r Reservation
-	if s.Version == 0 || s.Shape == shape && json.Unmarshal(s.State, &r) == nil {
-		return r, nil
-	}
-	history, err := tx.History(ctx, s.Name)
-	if err != nil {
-		return Reservation{}, err
-	}
-	if int64(len(history)) != s.Version {
-		return Reservation{}, &decider.BrokenHistoryError{Stream: s.Name, Version: s.Version, Events: len(history)}
-	}
-	r = Reservation{}
-	for i, e := range history {
-		if e.Event == nil {
-			return r, &decider.UnknownHistoryError{Stream: s.Name, Version: int64(i + 1), Type: e.Type}
-		}
-		r = Evolve(r, e.Event)
-	}
-	return r, nil
 }
 
 // products lists the SKUs that the batch may touch: of new orders, and of reservations that may be released.

@@ -1,8 +1,7 @@
 package inventory
 
 import (
-	"fmt"
-
+	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 )
 
@@ -55,13 +54,6 @@ func (ReservationClosed) EventType() string { return "shop.feira.inventory.reser
 // EventKey is the order.
 func (e ReservationClosed) EventKey() string { return e.Order }
 
-// UnknownCommandError says that a reservation was given something it does not understand.
-type UnknownCommandError struct{ Command any }
-
-func (e *UnknownCommandError) Error() string {
-	return fmt.Sprintf("inventory: a reservation does not know the command %T", e.Command)
-}
-
 // Decide answers a command. It reads the shelves as they are; [Apply] changes them.
 func Decide(shelves Shelves, r Reservation, cmd any) ([]events.Event, error) {
 	switch c := cmd.(type) {
@@ -70,7 +62,7 @@ func Decide(shelves Shelves, r Reservation, cmd any) ([]events.Event, error) {
 	case Release:
 		return release(r, c), nil
 	}
-	return nil, &UnknownCommandError{cmd}
+	return nil, decider.Unknown(cmd)
 }
 
 func reserve(shelves Shelves, r Reservation, c Reserve) []events.Event {

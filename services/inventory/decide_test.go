@@ -67,7 +67,7 @@ func TestAnOrderIsAnsweredOnce(t *testing.T) {
 	on(stocked, closed).When(again).ThenNothing(t)
 	on(stocked, closed).When(cancelled).ThenNothing(t)
 
-	var unknown *UnknownCommandError
+	var unknown *decider.UnknownCommandError
 	on(stocked).When("hello").ThenError(t, &unknown)
 }
 

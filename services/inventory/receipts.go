@@ -97,7 +97,7 @@ func take(tx *eventstore.Tx, s eventstore.Stream, known map[string]Delivery, act
 	if err != nil {
 		return false, fmt.Errorf("make an event id: %w", err)
 	}
-	meta := events.Meta{ID: id.String(), Time: time.Now().UTC(), Correlation: d.Receipt, Actor: actor}
+	meta := events.Meta{ID: id.String(), Time: events.Timestamp(time.Now()), Correlation: d.Receipt, Actor: actor}
 	encoded, err := eventstore.Encode(meta, events.StockReceived{SKU: d.SKU, Quantity: d.Quantity, Receipt: d.Receipt})
 	if err != nil {
 		return false, err

@@ -31,7 +31,7 @@ func Service(cfg Config) service.Definition {
 		Publishes: events.Inventory,
 		Private:   []events.Event{ReservationClosed{}},
 		Streams: []decider.Kind{
-			decider.KindOf(Stream(""), shape, Reservation{}, Evolve),
+			reservations.Kind(Stream("")),
 			decider.KindOf(receiptStream(Delivery{}), shape, Delivery{}, received),
 		},
 		Schema:    schema,

@@ -129,7 +129,7 @@ func TestReleasedStockIsFreeForTheNextOrderOfTheBatch(t *testing.T) {
 }
 
 func hasStatus(s eventstore.Stream, want Status) bool {
-	r, err := (&reserver{}).state(context.Background(), nil, s)
+	r, err := reservations.Restore(s, nil)
 	return err == nil && r.Status == want
 }
 

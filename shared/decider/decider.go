@@ -69,9 +69,10 @@ func (e *UnknownHistoryError) Error() string {
 		e.Version, e.Stream, e.Type)
 }
 
-// restore gives the state of a stream as the store keeps it. What is kept is a cache: if it is of another shape,
-// or does not decode because someone forgot to raise Shape, the state is folded from the stream's history.
-func (d Decider[S]) restore(s eventstore.Stream, history func() ([]events.Recorded, error)) (S, error) {
+// Restore gives the state of a stream as the store keeps it. What is kept is a cache: if it is of another shape,
+// or does not decode because someone forgot to raise Shape, the state is folded from the stream's whole history.
+// Errors: [*BrokenHistoryError], [*UnknownHistoryError], and history's own.
+func (d Decider[S]) Restore(s eventstore.Stream, history func() ([]events.Recorded, error)) (S, error) {
 	if s.Version == 0 {
 		return d.Initial, nil
 	}
@@ -105,8 +106,7 @@ func (d Decider[S]) replay(stream string, history []events.Recorded) (S, error) 
 
 func (d Decider[S]) now() time.Time {
 	if d.Clock != nil {
-		return d.Clock().UTC()
+		return events.Timestamp(d.Clock())
 	}
-	// Microseconds are what Postgres and most readers keep.
-	return time.Now().UTC().Truncate(time.Microsecond)
+	return events.Timestamp(time.Now())
 }

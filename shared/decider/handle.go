@@ -97,7 +97,7 @@ func Load[S any](ctx context.Context, store *eventstore.Store, d Decider[S], str
 		return Outcome[S]{State: d.Initial}, err
 	}
 	// Bounded, because without a lock the stream may have grown since.
-	state, err := d.restore(kept, func() ([]events.Recorded, error) {
+	state, err := d.Restore(kept, func() ([]events.Recorded, error) {
 		return store.History(ctx, stream, eventstore.Until{Version: kept.Version})
 	})
 	return Outcome[S]{Version: kept.Version, State: state}, err

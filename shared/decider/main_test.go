@@ -66,7 +66,7 @@ func evolve(a account, e events.Event) account {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-var rules = decider.Decider[account]{Decide: decide, Evolve: evolve, Shape: 1, Clock: func() time.Time { return noon }}
+var rules = decider.Decider[account]{Decide: decide, Evolve: evolve, Shape: 1, Clock: func() time.Time { return noon.Add(time.Nanosecond) }}
 
 // open gives a running store on a database of its own.
 func open(t *testing.T) *eventstore.Store {

@@ -109,7 +109,7 @@ func (h *handler[S]) load(ctx context.Context, tx *eventstore.Tx, streams []stri
 	}
 	aggregates := make(map[string]*aggregate[S], len(streams))
 	for _, name := range streams {
-		state, err := h.decider.restore(kept[name], func() ([]events.Recorded, error) { return tx.History(ctx, name) })
+		state, err := h.decider.Restore(kept[name], func() ([]events.Recorded, error) { return tx.History(ctx, name) })
 		if err != nil {
 			return nil, err
 		}
