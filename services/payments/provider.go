@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +19,12 @@ const maxAnswerBytes = 64 << 10
 
 // codeKeyReused says that a key came with another request before: an error of ours, and no word about money.
 const codeKeyReused = "idempotency_key_reused"
+
+// codeCaptured says that the money was taken before. It is the shop's, whatever the status of the answer.
+const codeCaptured = "captured"
+
+// notCapturable are the conflicts that end a capture: what the authorisation is instead.
+var notCapturable = []string{CodeVoided, "declined", "expired"}
 
 // Provider is a client of the payment provider. Every request carries an idempotency key, so it can be repeated
 // until there is an answer; a repeat gets the first answer.
@@ -115,19 +122,21 @@ func (p *Provider) Authorize(ctx context.Context, j AuthorizeJob) (cmd any, err 
 	return nil, &ProviderError{Request: "an authorisation", Status: status, Code: code}
 }
 
-// Capture takes reserved money.
+// Capture takes reserved money. A conflict with a code that is no word about the money, such as that of a request which
+// is being done at the same time, is no outcome: asked again, it gets one.
 func (p *Provider) Capture(ctx context.Context, j CaptureJob) (cmd any, err error) {
 	path := "/v1/authorizations/" + url.PathEscape(j.Authorization) + "/capture"
 	var a struct {
 		Status string `json:"status"`
 	}
 	status, code, err := p.post(ctx, path, j.Key, map[string]any{"amount": j.Amount.Amount}, &a)
+	refused := status == http.StatusPaymentRequired || status == http.StatusConflict
 	switch {
 	case err != nil:
 		return nil, err
-	case status == http.StatusOK && a.Status == "captured":
-		return Captured{}, nil
-	case status == http.StatusPaymentRequired, status == http.StatusConflict:
+	case status == http.StatusOK && a.Status == codeCaptured, refused && code == codeCaptured:
+		return Captured{}, nil // also by an earlier request whose key the provider has forgotten
+	case status == http.StatusPaymentRequired, status == http.StatusConflict && slices.Contains(notCapturable, code):
 		return CaptureRefused{Code: code}, nil
 	}
 	return nil, &ProviderError{Request: "a capture", Status: status, Code: code}
