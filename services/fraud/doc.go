@@ -10,6 +10,7 @@
 //	                                └─────────────────────────────────────▶ purchase.cleared
 //	payment.voided ──────▶ the purchase is forgotten
 //
-// Order by offset decides which of two is the duplicate, and event time (purchased_at, when the order was placed)
-// how far apart they are. Every authorised payment gets exactly one verdict, in the stream verdict-<payment>.
+// Order by offset decides which of two is the duplicate, and event time (purchased_at, when the order was placed) how
+// far apart they are. A payment whose card the provider did not name is compared with nothing and cleared. Every
+// authorised payment gets exactly one verdict, in the stream verdict-<payment>.
 package fraud

@@ -30,7 +30,8 @@ type Purchase struct {
 //
 // A payment less than [Window] from one with an earlier offset, before or after it in event time, is a duplicate
 // of it. One that comes later than purchases are kept cannot be judged, so a person looks: whether a purchase that
-// it may repeat is still remembered is an accident of batches and restarts, so it is not even looked for.
+// it may repeat is still remembered is an accident of batches and restarts, so it is not even looked for. Where the
+// provider did not name the card there is nothing to repeat: the payment is cleared, late or not.
 func Judge(recent Purchases, r events.Recorded, late bool) (Purchases, []events.Event) {
 	switch e := r.Event.(type) {
 	case events.PaymentVoided:
@@ -46,7 +47,7 @@ func Judge(recent Purchases, r events.Recorded, late bool) (Purchases, []events.
 
 func verdict(recent Purchases, p events.Purchase, late bool) events.Event {
 	v := events.Verdict{Order: p.Order, Payment: p.Payment, Customer: p.Customer, Rules: []string{}}
-	if late {
+	if late && p.CardFingerprint != "" {
 		v.Score, v.Rules = 50, []string{RuleTooLate}
 		return events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud}
 	}
@@ -124,10 +125,12 @@ func (ps Purchases) Trim(watermark time.Time) Purchases {
 	return c
 }
 
-// Key is what must be equal for two purchases to be compared: card, amount and currency.
+// Key is what must be equal for two purchases to be compared: card, amount and currency. Of a card that the provider did
+// not name nothing is known to be equal, so the payment has a key of its own and is compared with nothing. "" only for
+// what is no payment.
 func Key(p events.Purchase) string {
 	if p.CardFingerprint == "" {
-		return ""
+		return p.Payment
 	}
 	return p.CardFingerprint + " " + strconv.FormatInt(p.Amount.Amount, 10) + " " + p.Amount.Currency
 }

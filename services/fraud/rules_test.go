@@ -86,6 +86,34 @@ func TestCardAmountAndCurrencyKeepApart(t *testing.T) {
 	}
 }
 
+// A provider need not say which card it was. The order must not wait for a verdict in vain.
+func TestAnUnnamedCardIsComparedWithNothing(t *testing.T) {
+	t.Parallel()
+	unnamed := func(payment string) events.Recorded {
+		r := authorized(payment, 0)
+		e := r.Event.(events.PaymentAuthorized)
+		e.CardFingerprint = ""
+		r.Event = e
+		return r
+	}
+	a, b := card(unnamed("a")), card(unnamed("b"))
+	if a == "" || a == b {
+		t.Errorf("the keys are %q and %q; each payment needs its own", a, b)
+	}
+	for _, late := range []bool{false, true} {
+		_, said := Judge(nil, unnamed("a"), late)
+		if len(said) != 1 {
+			t.Fatalf("%d verdicts: %v", len(said), said)
+		}
+		if _, cleared := said[0].(events.PurchaseCleared); !cleared {
+			t.Errorf("late %v: %#v, want it cleared", late, said[0])
+		}
+	}
+	if card(events.Recorded{}) != "" {
+		t.Error("what is no payment has a key")
+	}
+}
+
 // Whatever happens to be remembered still: that differs from run to run.
 func TestTooLateIsForAPerson(t *testing.T) {
 	t.Parallel()
