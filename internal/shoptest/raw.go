@@ -23,7 +23,9 @@ type Answer struct {
 // Do sends a request as it is given. A header that is given replaces the one that is usual.
 func (s *Shop) Do(tb testing.TB, method, path string, header map[string]string, body io.Reader) Answer {
 	tb.Helper()
-	res := s.send(tb.Context(), tb, method, path, header, body)
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	res := s.send(ctx, tb, method, path, header, body)
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	must(tb, "read the answer", err)
