@@ -25,6 +25,7 @@
 //   - es_streams(a es_appends, skip boolean) → (status smallint[], actual bigint[]): step 1, and the jobs of step 2
 //   - es_require(a, status, actual): raises FE002 or FE003 unless all were accepted
 //   - es_events(a, status): step 4
+//   - es_lock_key() → bigint: of the store lock, for those who must know that no event is stamped and not committed
 //   - es_append(a, skip): es_streams and es_events; says of each request what became of it (the group commit)
 //   - es_commit(a): es_streams, es_require, es_events
 //

@@ -39,8 +39,7 @@ func hold(t *testing.T, dsn, sql string, args ...any) (release func()) {
 	}
 }
 
-// storeLock is the constant of es_events.
-const storeLock = "select pg_advisory_xact_lock(7310316185537)"
+const storeLock = "select pg_advisory_xact_lock(es_lock_key())"
 
 type pending chan error
 

@@ -101,7 +101,7 @@ func (e *env) tryAppend(typ string, keys ...string) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(context.Background(), "select pg_advisory_xact_lock(7310316185537)"); err != nil {
+	if _, err := tx.Exec(context.Background(), "select pg_advisory_xact_lock(es_lock_key())"); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(context.Background(), insertSQL, typ, keys); err != nil {

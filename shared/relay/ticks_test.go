@@ -2,10 +2,15 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
 func ticking() events.Topic {
@@ -83,6 +88,28 @@ func TestTopicsWithoutTicksGetNone(t *testing.T) {
 	}
 }
 
+// relay_now waits for the lock that the store names, not for a copy of its key.
+func TestTicksTakeTheStoresOwnLock(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t, eventstore.Migrations(), Migrations())
+	if _, err := db.Pool.Exec(t.Context(), "create or replace function es_lock_key() returns bigint language sql immutable as 'select 42::bigint'"); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	if _, err := holder.Exec(t.Context(), "select pg_advisory_xact_lock(42)"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Pool.Exec(t.Context(), "set lock_timeout = '100ms'; select relay_now()")
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "55P03" { // lock_not_available
+		t.Errorf("relay_now did not wait: %v", err)
+	}
+}
+
 // An event that is stamped and not committed is older than the moment of the read that does not see it. No tick may
 // pass it.
 func TestNoTickPassesAnUncommittedEvent(t *testing.T) {
@@ -94,7 +121,7 @@ func TestNoTickPassesAnUncommittedEvent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(t.Context(), "select pg_advisory_xact_lock(7310316185537)"); err != nil {
+		if _, err := tx.Exec(t.Context(), "select pg_advisory_xact_lock(es_lock_key())"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tx.Exec(t.Context(), insertSQL, placed, []string{"k"}); err != nil {

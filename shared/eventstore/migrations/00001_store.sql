@@ -196,6 +196,10 @@ begin
 end $$;
 -- +goose StatementEnd
 
+-- es_lock_key is the key of the store lock. Advisory locks are per database, as stores are. Whoever must know that no
+-- event is stamped and not committed takes this lock too.
+create function es_lock_key() returns bigint language sql immutable parallel safe as 'select 7310316185537';
+
 -- es_events inserts the events of accepted requests. The lock is held until the commit, so positions are in the
 -- order of commits and a reader of "position > cursor" misses nothing. Nothing else may come between this and it.
 -- +goose StatementBegin
@@ -204,7 +208,7 @@ begin
   if coalesce(cardinality(a.e_req), 0) = 0 or not 1 = any (status) then
     return;
   end if;
-  perform pg_advisory_xact_lock(7310316185537); -- the store lock; advisory locks are per database, as stores are
+  perform pg_advisory_xact_lock(es_lock_key());
   insert into events (stream, version, type, key, data, meta)
   select e.stream, e.version, e.type, e.key, e.data::json, e.meta::json
   from unnest(a.e_req, a.e_stream, a.e_version, a.e_type, a.e_key, a.e_data, a.e_meta)
@@ -255,7 +259,7 @@ end $$;
 
 -- +goose Down
 drop function es_commit(es_appends), es_require(es_appends, smallint[], bigint[]), es_append(es_appends, boolean),
-  es_events(es_appends, smallint[]), es_fence(es_appends, smallint[], boolean), es_streams(es_appends, boolean),
+  es_events(es_appends, smallint[]), es_lock_key(), es_fence(es_appends, smallint[], boolean), es_streams(es_appends, boolean),
   es_insert_jobs(es_appends, smallint[]), es_lock_jobs(bigint[], timestamptz[], boolean), es_lock(text[], boolean),
   es_load(text[]), es_create(text[]);
 drop type es_appends;

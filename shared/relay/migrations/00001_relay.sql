@@ -31,11 +31,11 @@ create function relay_database() returns text language sql as $$
 $$;
 
 -- relay_now is a time up to which every event is visible to a statement that begins after it returns: while the
--- store lock is held (the one of es_events), nobody has stamped an event without having committed it.
+-- store lock is held (es_lock_key, as es_events does), nobody has stamped an event without having committed it.
 -- +goose StatementBegin
 create function relay_now() returns timestamptz language plpgsql as $$
 begin
-  perform pg_advisory_xact_lock(7310316185537);
+  perform pg_advisory_xact_lock(es_lock_key());
   return clock_timestamp();
 end $$;
 -- +goose StatementEnd
