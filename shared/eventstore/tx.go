@@ -128,7 +128,7 @@ func (t *Tx) Restate(s Stream) {
 		s.Name, s.Version, s.Shape, string(s.State))
 }
 
-// Append queues a request for the commit. At most one per stream.
+// Append queues a request for the commit. At most one per stream, and once streams were loaded, only to those.
 func (t *Tx) Append(a Append) { t.appends = append(t.appends, a) }
 
 // Commit writes everything queued and commits, in one write to the server. call is the SQL function that does
@@ -174,6 +174,10 @@ func (t *Tx) encode() (*arrays, error) {
 			return nil, &InvalidError{Stream: r.Stream, Reason: "one request per stream and transaction; chain the commands in memory"}
 		}
 		seen[r.Stream] = true
+		if len(t.loaded) > 0 && !t.loaded[r.Stream] {
+			// It would be inserted or locked after those and after the service's own rows.
+			return nil, &InvalidError{Stream: r.Stream, Reason: "other streams were loaded and this one was not, so it would be locked out of order; load all streams of a transaction at once"}
+		}
 		a.add(r)
 	}
 	return a, nil

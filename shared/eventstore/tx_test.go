@@ -204,6 +204,32 @@ func TestLoadComesFirst(t *testing.T) {
 	}
 }
 
+// A stream that is created or locked after others were can deadlock with those who lock all in order.
+func TestAppendsGoToLoadedStreams(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t, eventstore.Migrations())
+	s := start(t, db.Pool)
+	try := func(load ...string) error {
+		return s.Within(t.Context(), func(ctx context.Context, tx *eventstore.Tx) error {
+			if _, err := tx.Load(ctx, load); err != nil {
+				return err
+			}
+			tx.Append(counted(t, "counter-1", 0))
+			return nil
+		})
+	}
+	var invalid *eventstore.InvalidError
+	if err := try("counter-2"); !errors.As(err, &invalid) || invalid.Stream != "counter-1" {
+		t.Errorf("an append to a stream that was not loaded: %v", err)
+	}
+	if n := one[int](t, db.Pool, "select count(*) from events"); n != 0 {
+		t.Errorf("%d events were written", n)
+	}
+	if err := try(); err != nil { // nothing was locked before
+		t.Error(err)
+	}
+}
+
 func TestWithinRetriesConflicts(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t, eventstore.Migrations())
