@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,16 @@ import (
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(frozenDSN) == "" {
+		pgtest.Main(m)
+		return
+	}
+	if err := runFrozen(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 // Counted is a private event.
 type Counted struct {
