@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"time"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -85,23 +84,4 @@ func replicaFilled(ctx context.Context, store *eventstore.Store, want int) error
 		return fmt.Errorf("the replica of the catalogue holds %d products, %d are expected", have, want)
 	}
 	return nil
-}
-
-// due lists the orders whose time has come, oldest first.
-func due(ctx context.Context, store *eventstore.Store, now time.Time) ([]string, error) {
-	rows, err := store.Pool().Query(ctx,
-		`select stream from streams where due_at <= $1 order by due_at limit 500`, now.UnixMicro())
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var streams []string
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		streams = append(streams, s)
-	}
-	return streams, rows.Err()
 }

@@ -272,6 +272,33 @@ func TestTheTimerEndsWhatIsDue(t *testing.T) {
 	}
 }
 
+// Orders that cannot be ended, however many they are and however long due, keep no other one waiting.
+func TestTheTimerPagesPastWhatItCannotEnd(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	o, err := buy(as(t, ana, auth.Customer), h, checkout("CAFE-500", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Their states are of another shape, and their histories are gone. All are due at the same moment.
+	const broken = 2*dueAtOnce + 1
+	_, err = h.store.Pool().Exec(t.Context(), `insert into streams (stream, version, shape, state)
+ select 'order-broken-' || n, 1, 99, '{"due_at": 1}' from generate_series(1, $1) n`, broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = expireDue(t.Context(), service.Runtime{Store: h.store}, noon.Add(h.cfg.Deadline))
+	var unended *UnendedError
+	var history *decider.BrokenHistoryError
+	if !errors.As(err, &unended) || unended.Orders != broken || !errors.As(err, &history) {
+		t.Errorf("got %v, want the %d broken orders counted", err, broken)
+	}
+	ended, err := decider.Load(t.Context(), h.store, Rules, Stream(o.Body.Id))
+	if err != nil || ended.State.Reason != events.ReasonDeadline {
+		t.Errorf("the order is %+v, %v, want it ended by its deadline", ended.State, err)
+	}
+}
+
 func TestTheListIsPagedNewestFirst(t *testing.T) {
 	t.Parallel()
 	h := open(t)

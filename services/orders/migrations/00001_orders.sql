@@ -14,7 +14,7 @@ alter table streams
     add column due_at    bigint generated always as ((state ->> 'due_at')::bigint) stored,
     add column placed_us bigint generated always as ((state ->> 'placed_us')::bigint) stored,
     add column customer  text   generated always as (state ->> 'customer') stored;
-create index streams_due on streams (due_at) where due_at is not null;
+create index streams_due on streams (due_at, stream) where due_at is not null;
 create index streams_customer on streams (customer, placed_us desc, stream desc) where customer is not null;
 create index streams_placed on streams (placed_us desc, stream desc) where customer is not null;
 
