@@ -1,11 +1,14 @@
 package shoptest_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 
 	"github.com/feira-shop/feira/api"
 	"github.com/feira-shop/feira/internal/shoptest"
+	"github.com/feira-shop/feira/services/payments"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/sim/provider"
 )
@@ -83,6 +86,19 @@ func cancelledBefore(t *testing.T, s *shoptest.Shop) {
 	for _, e := range told(t, ana, o.Id, api.GetOrderEventsParams{}).Events {
 		if e.Type == (events.OrderConfirmed{}).EventType() || e.Type == (events.OrderPaid{}).EventType() {
 			t.Errorf("the cancelled order has %s", e.Type)
+		}
+	}
+	shoptest.Eventually(t, "payments has voided it", func(context.Context) error {
+		for _, r := range s.Events(t, "payments") {
+			if e, ok := r.Event.(events.PaymentVoided); ok && e.Order == o.Id {
+				return nil
+			}
+		}
+		return errors.New("it has not")
+	})
+	for _, a := range s.Ledger(t, payments.PaymentID(o.Id)) { // there is none where the void came first
+		if a.Status != provider.Voided {
+			t.Errorf("the provider has %+v", a)
 		}
 	}
 	ana.AwaitPoints(t, 0)
