@@ -825,7 +825,7 @@ type ClientInterface interface {
 	// ReleaseOrder Let a held order go on
 	//
 	// An operator may release any held order, the customer only one held as a duplicate purchase (`403`
-	// otherwise). An order that is not on hold answers `409` `not_on_hold`.
+	// otherwise). An order that is not on hold, or whose hold has ended, answers `409` `not_on_hold`.
 	//
 	// Corresponds with POST /v1/orders/{id}/release (the `ReleaseOrder` operationId).
 	ReleaseOrder(ctx context.Context, id OrderId, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1091,7 +1091,7 @@ func (c *Client) RefundOrder(ctx context.Context, id OrderId, params *RefundOrde
 // ReleaseOrder Let a held order go on
 //
 // An operator may release any held order, the customer only one held as a duplicate purchase (`403`
-// otherwise). An order that is not on hold answers `409` `not_on_hold`.
+// otherwise). An order that is not on hold, or whose hold has ended, answers `409` `not_on_hold`.
 //
 // Corresponds with POST /v1/orders/{id}/release (the `ReleaseOrder` operationId).
 func (c *Client) ReleaseOrder(ctx context.Context, id OrderId, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2194,7 +2194,7 @@ type ClientWithResponsesInterface interface {
 	// ReleaseOrderWithResponse Let a held order go on
 	//
 	// An operator may release any held order, the customer only one held as a duplicate purchase (`403`
-	// otherwise). An order that is not on hold answers `409` `not_on_hold`.
+	// otherwise). An order that is not on hold, or whose hold has ended, answers `409` `not_on_hold`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3790,7 +3790,7 @@ func (c *ClientWithResponses) RefundOrderWithResponse(ctx context.Context, id Or
 // ReleaseOrderWithResponse Let a held order go on
 //
 // An operator may release any held order, the customer only one held as a duplicate purchase (`403`
-// otherwise). An order that is not on hold answers `409` `not_on_hold`.
+// otherwise). An order that is not on hold, or whose hold has ended, answers `409` `not_on_hold`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

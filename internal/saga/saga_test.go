@@ -163,8 +163,8 @@ func (w *world) person() {
 	}
 	cmd := rapid.SampledFrom([]any{
 		orders.Cancel{Command: key, By: "ana"}, refund, refund,
-		orders.Release{Command: key, By: "ana", ConfirmBy: w.now.Add(deadline)},
-		orders.Release{Command: key, By: "op", Operator: true, ConfirmBy: w.now.Add(deadline)},
+		orders.Release{Command: key, By: "ana", Now: w.now, ConfirmBy: w.now.Add(deadline)},
+		orders.Release{Command: key, By: "op", Operator: true, Now: w.now, ConfirmBy: w.now.Add(deadline)},
 	}).Draw(w.t, "wish")
 	if happened, err := w.orders.handle(orders.Stream(id), cmd); err == nil {
 		w.must(happened, nil)

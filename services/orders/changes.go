@@ -74,9 +74,9 @@ func (h *handlers) ReleaseOrder(ctx context.Context, r api.ReleaseOrderRequestOb
 	if err != nil {
 		return nil, err
 	}
-	who := caller(ctx)
+	who, now := caller(ctx), h.now().UTC()
 	accepted, err := h.change(ctx, r.Id, key, r.Params.IfMatch, Release{
-		Command: key, By: who.Subject, Operator: who.Has(auth.Operator), ConfirmBy: h.now().UTC().Add(h.cfg.Deadline),
+		Command: key, By: who.Subject, Operator: who.Has(auth.Operator), Now: now, ConfirmBy: now.Add(h.cfg.Deadline),
 	})
 	return api.ReleaseOrder202JSONResponse{OrderAcceptedJSONResponse: accepted}, err
 }

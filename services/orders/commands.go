@@ -21,11 +21,11 @@ type (
 	}
 	// Cancel is a customer's or an operator's wish to cancel.
 	Cancel struct{ Command, By, Detail string }
-	// Release lets a held order go on. A customer may release only what was held as a duplicate.
+	// Release lets a held order go on, until the hold ends. A customer may release only what was held as a duplicate.
 	Release struct {
-		Command, By string
-		Operator    bool
-		ConfirmBy   time.Time
+		Command, By    string
+		Operator       bool
+		Now, ConfirmBy time.Time
 	}
 	// Refund gives back part of what was paid; no amount at all (not even a currency) means all that is left.
 	Refund struct {

@@ -224,6 +224,14 @@ func TestAHeldOrderIsReleased(t *testing.T) {
 	given(held, letGo).When(wish).ThenError(t, &TransitionError{Order: id, Wish: "release", Status: Placed})
 	given().When(wish).ThenError(t, &TransitionError{Order: id, Wish: "release", Status: Placed})
 
+	// The timer looks once a second, and a hold ends when it ends.
+	wish.Now = held.Until.Add(-time.Microsecond)
+	justInTime := letGo
+	justInTime.Command = wish.Command
+	given(authorized, held).When(wish).Then(t, justInTime)
+	wish.Now = held.Until
+	given(authorized, held).When(wish).ThenError(t, &HoldEndedError{Order: id, Until: held.Until})
+
 	// A new deadline, and no hold any more.
 	if o := now(held, letGo); o.DueAt != letGo.ConfirmBy.UnixMicro() || o.Reason != "" || !o.Cleared {
 		t.Errorf("a released order is %+v", o)

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/feira-shop/feira/shared/money"
 )
@@ -35,6 +36,16 @@ type ForbiddenError struct{ Order, Reason string }
 
 func (e *ForbiddenError) Error() string {
 	return fmt.Sprintf("orders: order %s is held for %s; only an operator may release it", e.Order, e.Reason)
+}
+
+// HoldEndedError says that a hold ended before its release was asked for: the order is about to be cancelled.
+type HoldEndedError struct {
+	Order string
+	Until time.Time
+}
+
+func (e *HoldEndedError) Error() string {
+	return fmt.Sprintf("orders: cannot release order %s: its hold ended at %s", e.Order, e.Until.Format(time.RFC3339))
 }
 
 // RefundError says that more was asked back than is left of what was paid.

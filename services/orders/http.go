@@ -43,6 +43,9 @@ var failures = []web.Mapper{
 	web.Map(func(e *TransitionError) *web.Error {
 		return web.NewError(web.Conflict, transitionCodes[e.Wish], "The order is "+string(e.Status)+".")
 	}),
+	web.Map(func(e *HoldEndedError) *web.Error {
+		return web.NewError(web.Conflict, transitionCodes["release"], "The hold ended at "+e.Until.Format(time.RFC3339)+"; the order is being cancelled.")
+	}),
 	web.Map(func(*ForbiddenError) *web.Error {
 		return web.NewError(web.Forbidden, "operator_only", "Only an operator may release this hold.")
 	}),

@@ -28,6 +28,9 @@ func release(o Order, c Release) ([]events.Event, error) {
 	if !c.Operator && o.Hold.Reason != events.ReasonDuplicatePurchase {
 		return nil, &ForbiddenError{Order: o.ID, Reason: o.Hold.Reason}
 	}
+	if o.DueAt <= c.Now.UnixMicro() { // the timer has not looked yet, and would end it
+		return nil, &HoldEndedError{Order: o.ID, Until: o.Hold.Until}
+	}
 	fact := events.OrderReleased{Order: o.ID, By: c.By, Command: c.Command, ConfirmBy: c.ConfirmBy}
 	return append(events.List(fact), confirm(Evolve(o, fact))...), nil
 }

@@ -24,8 +24,8 @@ func drawCommand(t *rapid.T, o Order) any {
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "who") {
 	case 0: // people and the timer
-		return pick(order, Cancel{Command: key, By: ana, Detail: key}, Release{Command: key, By: ana, ConfirmBy: at},
-			Release{Command: key, By: "op", Operator: true, ConfirmBy: at}, Expire{at},
+		return pick(order, Cancel{Command: key, By: ana, Detail: key}, Release{Command: key, By: ana, Now: at.Add(-time.Minute), ConfirmBy: at},
+			Release{Command: key, By: "op", Operator: true, Now: at.Add(-time.Minute), ConfirmBy: at}, Expire{at},
 			Refund{Command: key, By: ana, Reason: "broken", Amount: amount}, Refund{Command: key, By: ana, Reason: "broken"})
 	case 1: // what brings it on its way
 		return pick(NoteReserved{}, noteAuthorized, noteCleared, noteCaptured)
