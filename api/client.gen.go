@@ -807,6 +807,9 @@ type ClientInterface interface {
 	// Without `amount`, all that is left. More than that, or another currency, answers `422`
 	// `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
 	//
+	// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+	// failed and no refund is on its way may an operator ask again, each time with a new key.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/orders/{id}/refunds (the `RefundOrder` operationId).
@@ -816,6 +819,9 @@ type ClientInterface interface {
 	//
 	// Without `amount`, all that is left. More than that, or another currency, answers `422`
 	// `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
+	//
+	// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+	// failed and no refund is on its way may an operator ask again, each time with a new key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1053,6 +1059,9 @@ func (c *Client) GetOrderEvents(ctx context.Context, id OrderId, params *GetOrde
 // Without `amount`, all that is left. More than that, or another currency, answers `422`
 // `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
 //
+// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+// failed and no refund is on its way may an operator ask again, each time with a new key.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/orders/{id}/refunds (the `RefundOrder` operationId).
@@ -1072,6 +1081,9 @@ func (c *Client) RefundOrderWithBody(ctx context.Context, id OrderId, params *Re
 //
 // Without `amount`, all that is left. More than that, or another currency, answers `422`
 // `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
+//
+// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+// failed and no refund is on its way may an operator ask again, each time with a new key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2176,6 +2188,9 @@ type ClientWithResponsesInterface interface {
 	// Without `amount`, all that is left. More than that, or another currency, answers `422`
 	// `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
 	//
+	// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+	// failed and no refund is on its way may an operator ask again, each time with a new key.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/orders/{id}/refunds (the `RefundOrder` operationId).
@@ -2185,6 +2200,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// Without `amount`, all that is left. More than that, or another currency, answers `422`
 	// `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
+	//
+	// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+	// failed and no refund is on its way may an operator ask again, each time with a new key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3760,6 +3778,9 @@ func (c *ClientWithResponses) GetOrderEventsWithResponse(ctx context.Context, id
 // Without `amount`, all that is left. More than that, or another currency, answers `422`
 // `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
 //
+// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+// failed and no refund is on its way may an operator ask again, each time with a new key.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/orders/{id}/refunds (the `RefundOrder` operationId).
@@ -3775,6 +3796,9 @@ func (c *ClientWithResponses) RefundOrderWithBodyWithResponse(ctx context.Contex
 //
 // Without `amount`, all that is left. More than that, or another currency, answers `422`
 // `refund_exceeds_paid` or `currency_mismatch`; an order that is not paid answers `409` `not_paid`.
+//
+// A cancelled order gives all of its money back by itself, so it answers `409` `not_paid` too. Only when that has
+// failed and no refund is on its way may an operator ask again, each time with a new key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -12,7 +12,11 @@ type bank struct {
 	t        *rapid.T
 	answers  map[string]any      // by idempotency key
 	accounts map[string]*account // by order
+	obliging bool                // refuses no refund
 }
+
+// unnamedCard is the token of a card of which the bank says nothing.
+const unnamedCard = "tok_unnamed"
 
 // account is what the bank knows of one order's money. It is the truth.
 type account struct {
@@ -20,7 +24,6 @@ type account struct {
 	amount                      int64
 	authorized, blocked, voided bool
 	captured, refunded          int64
-	refused                     bool // a refund
 }
 
 func newBank(t *rapid.T) *bank {
@@ -70,6 +73,9 @@ func (b *bank) answer(a *account, request events.Event) any {
 	switch r := request.(type) {
 	case payments.AuthorizationRequested:
 		a.card = payments.Card{Fingerprint: r.Personal.Token, Brand: "visa", LastFour: "4242"}
+		if r.Personal.Token == unnamedCard {
+			a.card = payments.Card{}
+		}
 		switch {
 		case a.blocked:
 			return payments.Blocked{}
@@ -103,8 +109,7 @@ func (b *bank) answer(a *account, request events.Event) any {
 		if r.Amount.Amount <= 0 || a.refunded+r.Amount.Amount > a.captured {
 			b.t.Fatalf("asked to refund %+v of %+v", r, a)
 		}
-		if no("refund refused") {
-			a.refused = true
+		if !b.obliging && no("refund refused") {
 			return payments.RefundRefused{Key: r.Key, Code: "refund_failed"}
 		}
 		a.refunded += r.Amount.Amount

@@ -44,15 +44,13 @@ func (w *world) checkAwaited() {
 	}
 }
 
-// checkEnd demands that an order is settled. Money that the bank refuses to give back is a person's task: the order says
-// so, and nothing else may be left over.
+// checkEnd demands that an order is settled, and nothing left over.
 func (w *world) checkEnd(o orders.Order, a *account) {
-	stuck := a.refused && o.Refunds[payments.CommandCancellation].State == "failed"
 	left := a.captured - a.refunded
 	switch {
 	case o.Status == orders.Confirmed && a.captured > 0:
 	case o.Status == orders.Cancelled && a.captured == 0 && (!a.authorized || a.voided):
-	case o.Status == orders.Cancelled && a.captured > 0 && (left == 0 || stuck):
+	case o.Status == orders.Cancelled && a.captured > 0 && left == 0:
 	default:
 		w.t.Fatalf("order is not settled: %+v\nbank: %+v", o, a)
 	}

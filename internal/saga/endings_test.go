@@ -31,6 +31,9 @@ func (e *endings) add(w *world) {
 		if o.Refunds[payments.CommandCancellation].State != "" {
 			e.n["refund refused"]++
 		}
+		if o.Refunds["again"].State == "done" {
+			e.n["refunded after all"]++
+		}
 		if w.reservations.states["reservation-"+id].Status == "" {
 			e.n["never reserved"]++
 		}
@@ -41,7 +44,7 @@ func (e *endings) demandAll(t *testing.T) {
 	t.Helper()
 	t.Log(e.n)
 	for _, way := range []string{
-		"confirmed paid", "confirmed partially_refunded", "confirmed refunded", "released", "refund refused",
+		"confirmed paid", "confirmed partially_refunded", "confirmed refunded", "released", "refund refused", "refunded after all",
 		"cancelled voided", "cancelled failed", "cancelled refunded",
 		"cancelled " + events.ReasonOutOfStock, "cancelled " + events.ReasonPaymentDeclined,
 		"cancelled " + events.ReasonDuplicatePurchase, "cancelled " + events.ReasonFraud,

@@ -87,8 +87,9 @@ func (h *handlers) RefundOrder(ctx context.Context, r api.RefundOrderRequestObje
 	if err != nil {
 		return nil, err
 	}
+	who := caller(ctx)
 	accepted, err := h.change(ctx, r.Id, key, r.Params.IfMatch, Refund{
-		Command: key, By: caller(ctx).Subject, Reason: r.Body.Reason, Amount: r.Body.Amount,
+		Command: key, By: who.Subject, Operator: who.Has(auth.Operator), Reason: r.Body.Reason, Amount: r.Body.Amount,
 	})
 	return api.RefundOrder202JSONResponse{OrderAcceptedJSONResponse: accepted}, err
 }

@@ -27,9 +27,11 @@ type (
 		Operator       bool
 		Now, ConfirmBy time.Time
 	}
-	// Refund gives back part of what was paid; no amount at all (not even a currency) means all that is left.
+	// Refund gives back part of what was paid; no amount at all (not even a currency) means all that is left. Of a
+	// cancelled order, which gives all back by itself, only an operator may ask, once that has failed.
 	Refund struct {
 		Command, By, Reason string
+		Operator            bool
 		Amount              money.Money
 	}
 )

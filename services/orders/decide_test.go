@@ -389,6 +389,35 @@ func TestAFailedRefundLeavesTheMoney(t *testing.T) {
 	gone.Given(failure(ofCancellation, 8869)).When(note).ThenNothing(t)
 }
 
+// The bank would not take back what a cancelled order was paid. An operator asks again, as often as it takes.
+func TestAnOperatorAsksAgainForTheMoneyOfACancelledOrder(t *testing.T) {
+	t.Parallel()
+	failed := func(command string, amount int64) events.Event {
+		return events.OrderRefundFailed{Order: id, Payment: payment, Command: command, Amount: money.BRL(amount), Code: "no"}
+	}
+	again := func(command string, amount int64) Refund {
+		return Refund{Command: command, By: ana, Reason: "broken", Operator: true, Amount: money.BRL(amount)}
+	}
+	no := &TransitionError{Order: id, Wish: "refund", Status: Cancelled}
+	onItsWay := given(reserved, authorized, cleared, confirmed, paid, byAna("c1"))
+	onItsWay.When(again("y", 8869)).ThenError(t, no)
+
+	kept := onItsWay.Given(failed(ofCancellation, 8869))
+	kept.When(again("y", 8869)).Then(t, asked("y", 8869))
+	kept.When(Refund{Command: "y", By: ana, Reason: "broken", Operator: true}).Then(t, asked("y", 8869)) // all of it
+	kept.When(again("y", 3000)).Then(t, asked("y", 3000))
+	kept.When(again("y", 8870)).ThenError(t, &RefundError{Order: id, Asked: money.BRL(8870), Left: money.BRL(8869)})
+	kept.When(again("c1", 8869)).ThenError(t, &KeyReusedError{Order: id})
+	kept.When(Refund{Command: "y", By: ana, Reason: "broken"}).ThenError(t, no) // a customer
+
+	twice := kept.Given(asked("y", 8869))
+	twice.When(again("y", 8869)).ThenNothing(t)
+	twice.When(again("z", 8869)).ThenError(t, no)
+	twice.Given(failed("y", 8869)).When(again("z", 8869)).Then(t, asked("z", 8869))
+	twice.Given(back("y", 8869, 8869)).When(again("z", 1)).ThenError(t, no)
+	kept.Given(asked("y", 3000), back("y", 3000, 3000)).When(again("z", 5869)).Then(t, asked("z", 5869))
+}
+
 func TestOneKeyIsOneRequest(t *testing.T) {
 	t.Parallel()
 	bought := given(reserved, authorized, held, letGo, confirmed, paid, asked("x", 3000)) // r1 released it

@@ -11,7 +11,8 @@
 //	                         customer
 //
 // Stream order-<id>. Only order.cancelled triggers compensation, and whoever owns the thing does it. What arrives after
-// a cancellation is noted without changing the outcome.
+// a cancellation is noted without changing the outcome. Where the refund of a cancellation failed, an operator may ask for
+// it again.
 //
 // The id follows from customer and Idempotency-Key, so a repeated checkout needs no table to be recognised. Prices come
 // from the service's own replica of the catalogue, never from the client. A timer looks every second at an index of due

@@ -26,7 +26,7 @@ func drawCommand(t *rapid.T, o Order) any {
 	case 0: // people and the timer
 		return pick(order, Cancel{Command: key, By: ana, Detail: key}, Release{Command: key, By: ana, Now: at.Add(-time.Minute), ConfirmBy: at},
 			Release{Command: key, By: "op", Operator: true, Now: at.Add(-time.Minute), ConfirmBy: at}, Expire{at},
-			Refund{Command: key, By: ana, Reason: "broken", Amount: amount}, Refund{Command: key, By: ana, Reason: "broken"})
+			Refund{Command: key, By: ana, Reason: "broken", Amount: amount}, Refund{Command: key, By: ana, Reason: "broken"}, Refund{Command: key, By: "op", Reason: "broken", Operator: true})
 	case 1: // what brings it on its way
 		return pick(NoteReserved{}, noteAuthorized, noteCleared, noteCaptured)
 	case 2: // what does not

@@ -93,6 +93,16 @@ func (o Order) Exists() bool { return o.ID != "" }
 // Open reports whether the order is still on its way to a confirmation.
 func (o Order) Open() bool { return o.Status == Placed || o.Status == OnHold }
 
+// keepsMoney reports whether the refund of a cancellation failed, money is left, and none of it is on its way back.
+func (o Order) keepsMoney() bool {
+	for _, r := range o.Refunds {
+		if r.State == "requested" {
+			return false
+		}
+	}
+	return o.Refunds[ofCancellation].State == "failed" && o.Returned < o.Captured
+}
+
 // Refundable is what was captured and neither refunded nor asked for, in minor units.
 func (o Order) Refundable() int64 {
 	left := o.Captured - o.Returned

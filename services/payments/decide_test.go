@@ -235,6 +235,24 @@ func TestRefundsBeforeTheCaptureWait(t *testing.T) {
 		Then(t, events.PaymentCaptureFailed{Purchase: purchase, Code: "x"}, notPaidBack(purchase, "r1", 100, CodeNotCaptured), voiding)
 }
 
+// The provider refused what a cancellation had to give back. Asked again by a person, it is another refund, with a key
+// of its own: the provider would answer the old one as before.
+func TestACancelledPaymentIsRefundedWhenAskedAgain(t *testing.T) {
+	t.Parallel()
+	kept := given(requested, received, authorized, capturing, captured, cancelled, givingBack(5500),
+		notPaidBack(purchase, CommandCancellation, 5500, "no"))
+	kept.When(refundOf("again", 5500)).Then(t, queued("again", 5500), refunding("again", 5500))
+	if key := refunding("again", 5500).Key; key == givingBack(5500).Key || key == refunding("once-more", 5500).Key {
+		t.Errorf("the key %s is not its own", key)
+	}
+	asked := kept.Given(queued("again", 5500), refunding("again", 5500))
+	asked.When(refundOf("again", 5500)).ThenNothing(t)
+	asked.When(RefundRefused{Key: refunding("again", 5500).Key, Code: "no"}).Then(t, notPaidBack(purchase, "again", 5500, "no"))
+	asked.Given(notPaidBack(purchase, "again", 5500, "no")).When(refundOf("once-more", 5500)).
+		Then(t, queued("once-more", 5500), refunding("once-more", 5500))
+	asked.When(Refunded{Key: refunding("again", 5500).Key}).Then(t, paidBack("again", 5500, 5500))
+}
+
 // A command named like the refund of a cancellation is another refund, with another key at the provider.
 func TestCommandNamedCancellation(t *testing.T) {
 	t.Parallel()

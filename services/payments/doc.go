@@ -23,6 +23,8 @@
 //     remembered whenever it comes: before the order itself, while the authorisation or the capture is in flight.
 //   - A void goes by the idempotency key of the authorisation, so that it also prevents one that has not arrived.
 //   - Refunds of one payment are made one after the other.
+//   - The refund of a cancellation is asked for once. If the provider refuses it, the payment stays captured until a person
+//     asks for another, which a cancelled payment takes like any other.
 //
 // The provider is asked by jobs only, each with an idempotency key made of the payment's id and the action.
 // Whatever is published of one payment carries its card once that is known, so it stays on one partition, in order.
