@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -177,6 +179,31 @@ func failing(r *Running) map[string]error {
 		}
 	}
 	return bad
+}
+
+func TestThePoolHasFigures(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	g := newGround(t, d)
+	registry := prometheus.NewRegistry()
+	cfg := g.config()
+	cfg.Metrics, cfg.MaxConns = registry, 5
+	r, err := Start(t.Context(), d, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(r)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "feira_pgxpool_max_conns" })
+	if at < 0 {
+		t.Fatal("the pool has no figures")
+	}
+	if m := families[at].GetMetric(); len(m) != 1 || m[0].GetGauge().GetValue() != 5 {
+		t.Errorf("got %v, want one pool of 5 connections", m)
+	}
 }
 
 func TestAFailedStartLeavesNothingRunning(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/relay"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Config is where a service runs.
@@ -76,6 +77,11 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 	}
 	r.pool = pool
 	r.stops = append(r.stops, func(limit context.Context) { within(limit, pool.Close) })
+	if cfg.Metrics != nil {
+		if err := telemetry.RegisterPool(cfg.Metrics, "store", pool); err != nil {
+			return err
+		}
+	}
 	store := eventstore.New(pool, eventstore.Options{
 		Service: r.Definition.Name, Registry: r.Definition.Registry(), Log: cfg.Log, Metrics: cfg.Metrics,
 	})

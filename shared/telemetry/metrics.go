@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -37,10 +38,17 @@ func (m *Metrics) Handler() http.Handler {
 	}))
 }
 
-// RegisterPool adds the figures of a connection pool under feira_pgxpool_…, with the label pool.
+// RegisterPool adds the figures of a connection pool under feira_pgxpool_…, with the label pool. A pool that was registered
+// under the same name, by an earlier start, gives way to it.
 func RegisterPool(r prometheus.Registerer, name string, pool *pgxpool.Pool) error {
 	c := pgxpoolprometheus.NewCollector(pool, map[string]string{"pool": name})
-	if err := prometheus.WrapRegistererWithPrefix("feira_", r).Register(c); err != nil {
+	r = prometheus.WrapRegistererWithPrefix("feira_", r)
+	err := r.Register(c)
+	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
+		r.Unregister(known.ExistingCollector)
+		err = r.Register(c)
+	}
+	if err != nil {
 		return fmt.Errorf("telemetry: register pool %s: %w", name, err)
 	}
 	return nil
