@@ -31,7 +31,7 @@ type adminCmd struct {
 
 // admin is what the commands have in common.
 type admin struct {
-	connect `embed:""`
+	databases `embed:""`
 
 	Who string `env:"FEIRA_WHO" placeholder:"NAME" help:"Who does it, for the audit (default: the user's name)."`
 }

@@ -19,7 +19,8 @@ import (
 )
 
 type operatorsCmd struct {
-	admin `embed:""`
+	admin   `embed:""`
+	brokers `embed:""`
 
 	Partitions bool `help:"A line for each partition instead of one for each topic."`
 }

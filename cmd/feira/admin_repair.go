@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/term"
@@ -54,7 +55,21 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 type gap struct {
 	Operator  string `arg:"" help:"The operator that stopped."`
 	Topic     string `arg:"" help:"The topic."`
-	Partition int32  `arg:"" help:"The partition; -1 for a whole topic that was replaced."`
+	Partition string `arg:"" help:"The partition's number; all for a whole topic that was replaced."`
+}
+
+// hole reads the arguments.
+func (g gap) hole() (operator.Gap, error) {
+	hole := operator.Gap{Operator: g.Operator, Topic: g.Topic, Partition: -1}
+	if g.Partition == "all" {
+		return hole, nil
+	}
+	n, err := strconv.ParseInt(g.Partition, 10, 32)
+	if err != nil || n < 0 {
+		return hole, fmt.Errorf("%q is no partition: it is a number from 0, or all", g.Partition)
+	}
+	hole.Partition = int32(n)
+	return hole, nil
 }
 
 type acceptGapCmd struct {
@@ -72,7 +87,12 @@ func (c *acceptGapCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	err = operator.AcceptGap(ctx, pool, operator.Gap{Operator: c.Operator, Topic: c.Topic, Partition: c.Partition, NewSource: c.NewSource}, c.who())
+	hole, err := c.hole()
+	if err != nil {
+		return err
+	}
+	hole.NewSource = c.NewSource
+	err = operator.AcceptGap(ctx, pool, hole, c.who())
 	if err == nil {
 		fmt.Println("accepted;", c.Operator, "goes on by itself")
 	}
@@ -86,6 +106,10 @@ type fillGapCmd struct {
 
 // Run fills a gap from the store of the topic's owner.
 func (c *fillGapCmd) Run(ctx context.Context) error {
+	hole, err := c.hole()
+	if err != nil {
+		return err
+	}
 	pool, err := c.of(ctx, c.Operator)
 	if err != nil {
 		return err
@@ -105,7 +129,7 @@ func (c *fillGapCmd) Run(ctx context.Context) error {
 			return err
 		}
 		store := eventstore.New(owner, eventstore.Options{Service: t.Owner, Registry: picked[0].Registry()})
-		n, err := operator.FillGap(ctx, pool, store, t, operator.Gap{Operator: c.Operator, Topic: c.Topic, Partition: c.Partition}, c.who())
+		n, err := operator.FillGap(ctx, pool, store, t, hole, c.who())
 		if err == nil {
 			fmt.Println(n, "events will be filled in;", c.Operator, "goes on by itself")
 		}

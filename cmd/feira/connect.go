@@ -10,14 +10,18 @@ import (
 	"github.com/feira-shop/feira/shared/kafka"
 )
 
-// connect says where the infrastructure is.
-type connect struct {
-	Postgres string   `env:"FEIRA_POSTGRES" placeholder:"DSN" help:"Address of the databases, postgres://…/{service}: {service} stands for the service's name. A variable FEIRA_POSTGRES_<SERVICE> gives one its own."`
-	Kafka    []string `env:"FEIRA_KAFKA" default:"127.0.0.1:9092" help:"Addresses of Kafka brokers."`
+// databases says where the services' databases are.
+type databases struct {
+	Postgres string `env:"FEIRA_POSTGRES" placeholder:"DSN" help:"Address of the databases, postgres://…/{service}: {service} stands for the service's name. A variable FEIRA_POSTGRES_<SERVICE> gives one its own."`
+}
+
+// brokers says where Kafka is.
+type brokers struct {
+	Kafka []string `env:"FEIRA_KAFKA" default:"127.0.0.1:9092" help:"Addresses of Kafka brokers."`
 }
 
 // dsn is the address of a service's database.
-func (c connect) dsn(service string) (string, error) {
+func (c databases) dsn(service string) (string, error) {
 	own := "FEIRA_POSTGRES_" + strings.ToUpper(service)
 	if v := os.Getenv(own); v != "" {
 		return v, nil
@@ -31,7 +35,7 @@ func (c connect) dsn(service string) (string, error) {
 	return strings.ReplaceAll(c.Postgres, "{service}", service), nil
 }
 
-func (c connect) kafka(client string) kafka.Config {
+func (c brokers) kafka(client string) kafka.Config {
 	return kafka.Config{Brokers: c.Kafka, ClientID: client}
 }
 

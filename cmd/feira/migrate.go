@@ -12,7 +12,8 @@ import (
 )
 
 type migrateCmd struct {
-	connect `embed:""`
+	databases `embed:""`
+	brokers   `embed:""`
 
 	Services    []string `arg:"" optional:"" help:"Services whose databases to migrate, or provider; none: all services."`
 	Replication int16    `env:"FEIRA_KAFKA_REPLICATION" default:"0" help:"Copies of each partition of topics that are made; 0: the broker's default."`

@@ -23,7 +23,8 @@ import (
 )
 
 type runCmd struct {
-	connect `embed:""`
+	databases `embed:""`
+	brokers   `embed:""`
 
 	Parts []string `arg:"" help:"Services by name, gateway, provider, or all: every service and the gateway."`
 
@@ -33,7 +34,7 @@ type runCmd struct {
 	Deadline   time.Duration     `env:"FEIRA_DEADLINE" default:"5m" help:"How long an order may take from placed to confirmed."`
 	Hold       time.Duration     `env:"FEIRA_HOLD" default:"15m" help:"How long a suspected duplicate waits for its release."`
 	MaxConns   int32             `env:"FEIRA_MAX_CONNS" default:"8" help:"Connections of each service to its database."`
-	Rate       int               `env:"FEIRA_RATE" default:"0" help:"Requests a customer may make per minute; 0: no limit."`
+	Rate       int               `env:"FEIRA_RATE" default:"1200" help:"Requests a customer may make per minute at each service; 0: no limit."`
 	Upstreams  map[string]string `env:"FEIRA_UPSTREAMS" placeholder:"SERVICE=HOST:PORT" mapsep:"," help:"For the gateway: where services are that do not run in this process; several by commas."`
 	Migrate    bool              `env:"FEIRA_MIGRATE" help:"Bring the databases of the given services up to date first."`
 	ProvideURL string            `name:"provider-url" env:"FEIRA_PROVIDER_URL" placeholder:"URL" help:"For payments: where the payment provider is."`

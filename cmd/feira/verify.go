@@ -15,7 +15,7 @@ import (
 )
 
 type verifyCmd struct {
-	connect `embed:""`
+	databases `embed:""`
 
 	Settled bool          `help:"Exit code 1 also when orders are still open."`
 	Wait    time.Duration `default:"0s" help:"Wait up to so long for open orders to settle."`

@@ -26,6 +26,7 @@ const providerDatabase = "provider"
 type infra struct {
 	dir         string
 	temporary   bool
+	lock        *os.File          // of a temporary folder
 	before      map[string]string // the environment of the run before
 	postgres    *pg.Server
 	kafka       *kafka.Embedded
@@ -61,7 +62,11 @@ func startInfra(ctx context.Context, o Options) (_ *infra, err error) {
 func (in *infra) folder() (err error) {
 	if in.dir == "" {
 		in.temporary = true
-		if in.dir, err = os.MkdirTemp("", "feira-demo-"); err != nil {
+		removeLeftovers(os.TempDir())
+		if in.dir, err = os.MkdirTemp("", temporaryPattern); err != nil {
+			return err
+		}
+		if in.lock, err = lock(in.dir); err != nil {
 			return err
 		}
 		return os.Chmod(in.dir, 0o755) //nolint:gosec // see above
@@ -149,5 +154,8 @@ func (in *infra) stop() {
 	}
 	if in.temporary {
 		_ = os.RemoveAll(in.dir)
+	}
+	if in.lock != nil {
+		_ = in.lock.Close()
 	}
 }
