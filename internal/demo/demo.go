@@ -24,6 +24,10 @@ import (
 	"github.com/feira-shop/feira/sim/provider"
 )
 
+// customerRate is how many requests a minute one customer may make at each service: far above what shoppers need, and
+// the shopkeeper, who looks at every shelf each second.
+const customerRate = 6000
+
 // Hold is how long the demo holds a suspected duplicate.
 const Hold = 10 * time.Second
 
@@ -163,7 +167,7 @@ func (d *demo) startServices(ctx context.Context) error {
 	d.console.note("starting %d services …", len(ours))
 	d.host, err = host.Start(ctx, host.Config{
 		Services: ours, Kafka: d.infra.kafka.Config("feira"), Member: "demo", Auth: verifier, Log: d.log, Metrics: d.metrics,
-		DSN: d.dsn,
+		DSN: d.dsn, Rate: web.RateLimit{Requests: customerRate, Window: time.Minute},
 	})
 	if err != nil {
 		return err
