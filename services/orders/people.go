@@ -49,7 +49,7 @@ func refund(o Order, c Refund) ([]events.Event, error) {
 	if _, used := o.Commands[c.Command]; used || c.Command == ofCancellation {
 		return nil, &KeyReusedError{Order: o.ID}
 	}
-	if o.Captured == 0 || o.Status == Cancelled && !(c.Operator && o.keepsMoney()) {
+	if o.Captured == 0 || o.Status == Cancelled && (!c.Operator || !o.keepsMoney()) {
 		return nil, &TransitionError{Order: o.ID, Wish: "refund", Status: o.Status}
 	}
 	left := o.Refundable()

@@ -226,6 +226,46 @@ func TestAChangeWithAStaleETagIsRefusedUnlessItIsARepeat(t *testing.T) {
 	}
 }
 
+// What a role and the clock decide is taken from the request and not from its body.
+func TestTheCallersRoleAndTheClockDecide(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	customer, operator := as(t, ana, auth.Customer), as(t, "op", auth.Operator)
+	o, err := buy(customer, h, checkout("CAFE-500", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.note(t, o.Body.Id, NoteHeld{Payment: payment, Reason: events.ReasonDuplicatePurchase, Until: noon.Add(time.Minute)})
+	release := func(at time.Time) error {
+		h.now = func() time.Time { return at }
+		_, err := h.ReleaseOrder(customer, api.ReleaseOrderRequestObject{Id: o.Body.Id, Params: api.ReleaseOrderParams{IdempotencyKey: "r"}})
+		return err
+	}
+	var over *HoldEndedError
+	if err := release(noon.Add(time.Minute)); !errors.As(err, &over) {
+		t.Errorf("a release at the end of the hold: %v", err)
+	}
+	if err := release(noon.Add(time.Minute - time.Microsecond)); err != nil {
+		t.Errorf("a release before the end of the hold: %v", err)
+	}
+
+	h.note(t, o.Body.Id, NoteReserved{}, noteAuthorized, NoteCaptured{payment, o.Body.Total}, NoteCaptureFailed{payment, "late"},
+		NoteRefundFailed{Payment: payment, Command: ofCancellation, Code: "no", Amount: o.Body.Total})
+	refund := func(ctx context.Context) error {
+		_, err := h.RefundOrder(ctx, api.RefundOrderRequestObject{
+			Id: o.Body.Id, Params: api.RefundOrderParams{IdempotencyKey: "again"}, Body: &api.RefundOrderJSONRequestBody{Reason: "refused"},
+		})
+		return err
+	}
+	var no *TransitionError
+	if err := refund(customer); !errors.As(err, &no) || no.Status != Cancelled {
+		t.Errorf("a customer asks again: %v", err)
+	}
+	if err := refund(operator); err != nil {
+		t.Errorf("an operator asks again: %v", err)
+	}
+}
+
 func TestTheTimerEndsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	h := open(t)
