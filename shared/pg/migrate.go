@@ -78,10 +78,13 @@ func lockMigrations(ctx context.Context, db *sql.DB) (release func(), err error)
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for busy := false; ; busy = true {
 		var locked bool
 		if err := conn.QueryRowContext(ctx, "select pg_try_advisory_lock($1)", int64(migrationLock)).Scan(&locked); err != nil {
 			_ = conn.Close()
+			if busy && ctx.Err() != nil {
+				err = fmt.Errorf("another process is migrating this database: %w", ctx.Err())
+			}
 			return nil, err
 		}
 		if locked {
