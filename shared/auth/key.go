@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -166,14 +165,4 @@ func (k *Key) sign(claims jwt.Claims) (string, error) {
 func (k *Key) JWKS() json.RawMessage {
 	raw, _ := json.Marshal(map[string][]jwk{"keys": {k.public}}) // plain strings always encode
 	return raw
-}
-
-// JWKSHandler serves the key set, usually at /.well-known/jwks.json.
-func (k *Key) JWKSHandler() http.Handler {
-	body := k.JWKS()
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/jwk-set+json")
-		w.Header().Set("Cache-Control", "public, max-age=300")
-		_, _ = w.Write(body)
-	})
 }

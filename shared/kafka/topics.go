@@ -201,27 +201,3 @@ func awaitLeaders(ctx context.Context, client sarama.Client, t events.Topic) err
 		}
 	}
 }
-
-// TopicID returns the id that Kafka gave the topic when it was created; a topic deleted and created again has
-// another one. Errors are Kafka's; [sarama.ErrUnknownTopicOrPartition] says there is no such topic.
-func TopicID(client sarama.Client, topic string) (string, error) {
-	broker := client.LeastLoadedBroker()
-	if broker == nil {
-		return "", sarama.ErrOutOfBrokers
-	}
-	resp, err := broker.GetMetadata(sarama.NewMetadataRequest(client.Config().Version, []string{topic}))
-	if err != nil {
-		_ = broker.Close() // the next caller opens a fresh connection
-		return "", fmt.Errorf("kafka: ask broker %s for the id of topic %s: %w", broker.Addr(), topic, err)
-	}
-	for _, t := range resp.Topics {
-		if t.Name != topic {
-			continue
-		}
-		if t.Err != sarama.ErrNoError {
-			return "", fmt.Errorf("kafka: id of topic %s: %w", topic, t.Err)
-		}
-		return t.Uuid.String(), nil
-	}
-	return "", fmt.Errorf("kafka: id of topic %s: %w", topic, sarama.ErrUnknownTopicOrPartition)
-}

@@ -91,47 +91,12 @@ func TestRetentionOfPassingTopicsIsFree(t *testing.T) {
 	}
 }
 
-func TestTopicIDTellsARecreatedTopic(t *testing.T) {
-	t.Parallel()
-	b := kafkatest.New(t, events.Orders)
-	client, err := kafka.NewClient(b.Config(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	first := topicID(t, client)
-	if again := topicID(t, client); again != first {
-		t.Errorf("id changed from %s to %s", first, again)
-	}
-	if err := b.Cluster().DeleteTopic("orders"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kafka.TopicID(client, "orders"); !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
-		t.Errorf("deleted topic: %v", err)
-	}
-	if err := kafka.EnsureTopics(t.Context(), b.Config(""), []events.Topic{events.Orders}, kafka.EnsureOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if second := topicID(t, client); second == first {
-		t.Error("the recreated topic has the old id")
-	}
-}
-
 func TestEnsureTopicsNamesTheBrokersThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	err := kafka.EnsureTopics(t.Context(), kafka.Config{Brokers: []string{"127.0.0.1:1"}}, nil, kafka.EnsureOptions{})
 	if err == nil || !errors.Is(err, sarama.ErrOutOfBrokers) {
 		t.Fatalf("got %v", err)
 	}
-}
-
-func topicID(t *testing.T, client sarama.Client) string {
-	t.Helper()
-	id, err := kafka.TopicID(client, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
 }
 
 func adminOf(t *testing.T, b *kafka.Embedded) sarama.ClusterAdmin {

@@ -158,9 +158,6 @@ func (s *Server) AdminDSN() string { return s.address(adminRole, adminRole) }
 // Port is the port on 127.0.0.1.
 func (s *Server) Port() int { return s.port }
 
-// Version is the server's version, such as "18.4".
-func (s *Server) Version() string { return s.install.version }
-
 // Done is closed when the server has ended, by [Server.Stop] or by itself.
 func (s *Server) Done() <-chan struct{} { return s.proc.done }
 

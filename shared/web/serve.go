@@ -24,24 +24,14 @@ const (
 type drainKey struct{}
 
 // Draining returns a channel that is closed when the server begins to shut down: long polls and event streams
-// should then end. Outside of [Serve] it never closes.
+// should then end. Outside of [ServeListener] it never closes.
 func Draining(ctx context.Context) <-chan struct{} {
 	c, _ := ctx.Value(drainKey{}).(chan struct{})
 	return c
 }
 
-// Serve answers requests on addr until ctx ends. Then it takes no new connections, tells long requests through
-// [Draining], lets those in flight finish for up to 10 s, and closes.
-func Serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("web: listen on %s: %w", addr, err)
-	}
-	return ServeListener(ctx, l, h, log)
-}
-
-// ServeListener is [Serve] on a listener of the caller's, which it closes.
+// ServeListener answers requests on a listener, which it closes, until ctx ends. Then it takes no new connections, tells
+// long requests through [Draining], lets those in flight finish for up to 10 s, and closes.
 func ServeListener(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	log = orDiscard(log)
 	drain := make(chan struct{})

@@ -64,19 +64,6 @@ func TestServeFinishesWhatIsInFlight(t *testing.T) {
 	}
 }
 
-func TestServeSaysWhyItCannotListen(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	err = Serve(context.Background(), l.Addr().String(), echo, nil)
-	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestEventStreamOverTheWholeChain(t *testing.T) {
 	t.Parallel()
 	feedEnded := make(chan struct{})

@@ -139,16 +139,6 @@ func New(o Options) (*Shoppers, error) {
 	return s, err
 }
 
-// Run lets shoppers order over the public API for as long as ctx lives; see [Shoppers.Run].
-func Run(ctx context.Context, o Options) (Snapshot, error) {
-	s, err := New(o)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	err = s.Run(ctx)
-	return s.Snapshot(), err
-}
-
 // Stop ends the ordering; Run then waits for the orders that are under way.
 func (s *Shoppers) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 

@@ -40,10 +40,7 @@ func TestEveryPathOccursAndSettles(t *testing.T) {
 			var log bytes.Buffer
 			o := options(shop)
 			o.Log = slog.New(slog.NewTextHandler(&log, nil))
-			s, err := New(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := newShoppers(t, o)
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(t.Context()) }()
 			<-enough
@@ -97,10 +94,7 @@ func TestTheShelvesAreKeptFull(t *testing.T) {
 	})
 	o := options(shop)
 	o.Rate = 0
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newShoppers(t, o)
 	r := s.restocker()
 	r.restocked = func(int64) { received <- "" }
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,10 +126,7 @@ func TestADifferentAnswerToARepeatIsReported(t *testing.T) {
 			}
 		}
 	})
-	s, err := New(options(shop))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newShoppers(t, options(shop))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(t.Context()) }()
 	<-enough
@@ -160,10 +151,7 @@ func TestOrdersThatDoNotSettleAreReported(t *testing.T) {
 	})
 	o := options(shop)
 	o.Settle = 300 * time.Millisecond
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newShoppers(t, o)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(t.Context()) }()
 	<-placed
@@ -172,6 +160,15 @@ func TestOrdersThatDoNotSettleAreReported(t *testing.T) {
 	if err := <-ended; !errors.As(err, &unsettled) || unsettled.Shoppers == 0 {
 		t.Errorf("orders that never settle: %v", err)
 	}
+}
+
+func newShoppers(t *testing.T, o Options) *Shoppers {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestRunLeavesAtOnceWhenItsContextEnds(t *testing.T) {
@@ -183,7 +180,7 @@ func TestRunLeavesAtOnceWhenItsContextEnds(t *testing.T) {
 	})
 	o := options(shop)
 	o.Settle = time.Hour
-	if _, err := Run(ctx, o); err != nil {
+	if err := newShoppers(t, o).Run(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -201,7 +198,7 @@ func TestARefusedTokenIsMadeAnew(t *testing.T) {
 		}
 		return "ok-" + who
 	}
-	if _, err := Run(ctx, o); err != nil || made.Load() != 2 {
+	if err := newShoppers(t, o).Run(ctx); err != nil || made.Load() != 2 {
 		t.Errorf("%v, %d tokens made, want 2", err, made.Load())
 	}
 }
