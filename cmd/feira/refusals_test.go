@@ -36,6 +36,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"no key set":          {env: addresses, args: "run orders", says: []string{"--jwks (FEIRA_JWKS)", "feira token"}},
 		"absent key set":      {env: addresses, args: "run orders --listen 127.0.0.1:0 --jwks " + dir + "/none.json", says: []string{dir + "/none.json"}},
 		"no provider":         {env: addresses, args: "run payments", says: []string{"--provider-url", "--provider-key", "FEIRA_PROVIDER_URL"}},
+		"no address":          {env: addresses, args: "run payments --provider-url 127.0.0.1:1 --provider-key k", says: []string{`"127.0.0.1:1"`, "https://"}},
 		"provider and shop":   {env: addresses, args: "run provider loyalty --listen 127.0.0.1:0 --provider-key k --jwks " + notes, says: []string{"process of its own"}},
 		"provider, no key":    {env: addresses, args: "run provider --listen 127.0.0.1:0", says: []string{"--provider-key (FEIRA_PROVIDER_KEY)"}},
 		"gateway to nowhere":  {env: addresses, args: "run gateway", says: []string{"--upstreams", "FEIRA_UPSTREAMS"}},

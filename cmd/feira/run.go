@@ -15,6 +15,7 @@ import (
 
 	"github.com/feira-shop/feira/internal/host"
 	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/services/payments"
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/service"
@@ -125,6 +126,9 @@ func (c *runCmd) services() ([]service.Definition, error) {
 	}
 	if needs("payments") && (c.ProvideURL == "" || c.ProvideKey == "") {
 		return nil, errors.New("payments needs --provider-url and --provider-key (FEIRA_PROVIDER_URL, FEIRA_PROVIDER_KEY)")
+	}
+	if err := (payments.Config{ProviderURL: c.ProvideURL, ProviderKey: c.ProvideKey}).Validate(); needs("payments") && err != nil {
+		return nil, err
 	}
 	if c.JWKS == "" && slices.ContainsFunc(picked, func(d service.Definition) bool { return d.Routes != nil }) {
 		return nil, errors.New("without a key set nobody's token can be verified: set --jwks (FEIRA_JWKS); feira token makes a development key")
