@@ -49,6 +49,21 @@ func progress(t *testing.T, pool *pgxpool.Pool) int64 {
 	return one[int64](t, pool, "select coalesce(sum(next_offset), 0)::bigint from checkpoints where next_offset >= 0")
 }
 
+// paid says whether all of these orders are; none may be cancelled.
+func paid(t *testing.T, shop, token string, ids []string) bool {
+	t.Helper()
+	for _, id := range ids {
+		o := order(t, shop, token, id)
+		if o.Status == api.OrderStatusCancelled {
+			t.Fatalf("order %s was cancelled: %s", id, o.Reason)
+		}
+		if o.FinancialStatus != api.FinancialStatusPaid {
+			return false
+		}
+	}
+	return true
+}
+
 // payments runs as a process of its own beside the rest, is stopped and killed, and goes on where it was. The orders
 // that wait for it meanwhile are confirmed, not cancelled.
 func TestPaymentsRunsElsewhere(t *testing.T) {
@@ -67,18 +82,7 @@ func TestPaymentsRunsElsewhere(t *testing.T) {
 			ids = append(ids, o.Id)
 		}
 	}
-	settled := func() bool {
-		for _, id := range ids {
-			o := order(t, shop, token, id)
-			if o.Status == api.OrderStatusCancelled {
-				t.Fatalf("order %s was cancelled: %s", id, o.Reason)
-			}
-			if o.FinancialStatus != api.FinancialStatusPaid {
-				return false
-			}
-		}
-		return true
-	}
+	settled := func() bool { return paid(t, shop, token, ids) }
 	waits := func() {
 		t.Helper()
 		last := ids[len(ids)-1]

@@ -28,12 +28,7 @@ func TestAnswersBecomeCommands(t *testing.T) {
 		return p.Refund(t.Context(), RefundJob{Authorization: "a/1", Amount: brl(100), Key: "k"})
 	}
 	const card = `"card":{"fingerprint":"card-1","brand":"visa","last_four":"4242"}`
-	for name, c := range map[string]struct {
-		ask    func(*Provider) (any, error)
-		status int
-		body   string
-		want   any // nil: no outcome
-	}{
+	for name, c := range map[string]answer{
 		"authorized":         {authorize, 201, `{"id":"a1","status":"authorized","amount":5500,` + card + `}`, Authorized{Authorization: "a1", Card: visa}},
 		"another amount":     {authorize, 201, `{"id":"a1","status":"authorized","amount":5501,` + card + `}`, nil},
 		"declined":           {authorize, 201, `{"status":"declined","decline_code":"expired",` + card + `}`, Declined{Code: "expired", Card: visa}},
@@ -64,27 +59,40 @@ func TestAnswersBecomeCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("Idempotency-Key") == "" {
-					t.Errorf("sent %s with %v", r.Method, r.Header)
-				}
-				w.Header().Set("Location", "/elsewhere")
-				w.WriteHeader(c.status)
-				_, _ = w.Write([]byte(c.body))
-			}))
-			defer server.Close()
-			cmd, err := c.ask(clientOf(t, server.URL, time.Minute))
-			if (err != nil) != (c.want == nil) || cmd != c.want {
-				t.Fatalf("got %#v, %v", cmd, err)
-			}
-			var answer *ProviderError
-			if errors.As(err, &answer) && answered(err) != (c.status < 500) {
-				t.Errorf("answered is %v for status %d", answered(err), c.status)
-			}
-			if err != nil && strings.Contains(err.Error(), "tok_visa") {
-				t.Errorf("the error shows the token: %v", err)
-			}
+			c.check(t)
 		})
+	}
+}
+
+// answer is one of the provider's, and the command that it becomes.
+type answer struct {
+	ask    func(*Provider) (any, error)
+	status int
+	body   string
+	want   any // nil: no outcome
+}
+
+func (c answer) check(t *testing.T) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("Idempotency-Key") == "" {
+			t.Errorf("sent %s with %v", r.Method, r.Header)
+		}
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(c.status)
+		_, _ = w.Write([]byte(c.body))
+	}))
+	defer server.Close()
+	cmd, err := c.ask(clientOf(t, server.URL, time.Minute))
+	if (err != nil) != (c.want == nil) || cmd != c.want {
+		t.Fatalf("got %#v, %v", cmd, err)
+	}
+	var refusal *ProviderError
+	if errors.As(err, &refusal) && answered(err) != (c.status < 500) {
+		t.Errorf("answered is %v for status %d", answered(err), c.status)
+	}
+	if err != nil && strings.Contains(err.Error(), "tok_visa") {
+		t.Errorf("the error shows the token: %v", err)
 	}
 }
 
