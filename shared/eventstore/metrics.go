@@ -1,6 +1,12 @@
 package eventstore
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feira-shop/feira/shared/telemetry"
+)
 
 type metrics struct {
 	batchSize, flushSeconds                       prometheus.Histogram
@@ -8,7 +14,7 @@ type metrics struct {
 }
 
 // newMetrics registers the store's metrics; reg may be nil. queued counts what waits in the group commit.
-func newMetrics(reg prometheus.Registerer, queued func() int) *metrics {
+func newMetrics(reg prometheus.Registerer, log *slog.Logger, queued func() int) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "feira", Subsystem: "store", Name: name, Help: help})
 	}
@@ -29,12 +35,13 @@ func newMetrics(reg prometheus.Registerer, queued func() int) *metrics {
 		unknown:   counter("append_unknown_total", "Appends whose outcome was unknown after a try and that were tried again."),
 		within:    counter("transaction_retries_total", "Transactions of Within that were tried again after a conflict."),
 	}
-	if reg != nil {
-		reg.MustRegister(m.batchSize, m.flushSeconds, m.retries, m.conflicts, m.sideLane, m.unknown, m.within,
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Namespace: "feira", Subsystem: "store", Name: "append_queue_length",
-				Help: "Appends that wait for a flush.",
-			}, func() float64 { return float64(queued()) }))
+	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "feira", Subsystem: "store", Name: "append_queue_length",
+		Help: "Appends that wait for a flush.",
+	}, func() float64 { return float64(queued()) })
+	err := telemetry.Register(reg, m.batchSize, m.flushSeconds, m.retries, m.conflicts, m.sideLane, m.unknown, m.within, waiting)
+	if err != nil {
+		log.Error("the store has no figures", "error", err)
 	}
 	return m
 }

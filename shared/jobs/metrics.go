@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // How an attempt can end.
@@ -59,15 +61,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "feira_jobs_lock_losses_total", Help: "Times the lock on the client id was lost and the workers stopped.",
 		}),
 	}
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.ends, m.duration, m.attempts, m.breakers, m.jobs, m.oldest, m.swept, m.lostLocks} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	err := telemetry.Register(reg, m.ends, m.duration, m.attempts, m.breakers, m.jobs, m.oldest, m.swept, m.lostLocks)
+	return m, err
 }
 
 func (m *metrics) ended(kind, outcome string) { m.ends.WithLabelValues(kind, outcome).Inc() }

@@ -67,6 +67,7 @@ func (r *Relay) elect(ctx context.Context) (*leader, error) {
 		if locked {
 			break
 		}
+		r.metrics.follow()
 		if time.Since(looked) > r.timing.frozen/4 {
 			looked = time.Now()
 			var ended int

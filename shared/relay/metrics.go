@@ -1,8 +1,15 @@
 package relay
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"log/slog"
 
-// metrics of one relay. The gauges are those of the leader; elsewhere they are 0.
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feira-shop/feira/shared/telemetry"
+)
+
+// metrics of one relay. The gauges are those of the leader; where another process leads they are 0. A leader that
+// lost Kafka and tries again keeps what it saw last: a backlog must not look like none because nobody publishes it.
 type metrics struct {
 	leader    prometheus.Gauge
 	outbox    prometheus.Gauge
@@ -15,7 +22,7 @@ type metrics struct {
 	stopped   prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+func newMetrics(r prometheus.Registerer, log *slog.Logger) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "feira", Subsystem: "relay", Name: name, Help: help})
 	}
@@ -36,8 +43,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		stopped: gauge("stopped", "1 after a named error that needs a person, else 0."),
 	}
-	if r != nil {
-		r.MustRegister(m.leader, m.outbox, m.oldest, m.published, m.ticks, m.errors, m.rounds, m.batch, m.stopped)
+	err := telemetry.Register(r, m.leader, m.outbox, m.oldest, m.published, m.ticks, m.errors, m.rounds, m.batch, m.stopped)
+	if err != nil {
+		log.Error("the relay has no figures", "error", err)
 	}
 	return m
+}
+
+// follow is for a process that does not lead: what is unpublished is for the leader to say.
+func (m *metrics) follow() {
+	m.outbox.Set(0)
+	m.oldest.Set(0)
 }

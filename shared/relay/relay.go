@@ -69,11 +69,12 @@ type Relay struct {
 
 // New makes a relay; [Relay.Run] runs it.
 func New(opts Options) *Relay {
-	r := &Relay{opts: opts, log: opts.Log, metrics: newMetrics(opts.Metrics), timing: defaults, mine: map[string]bool{}}
+	r := &Relay{opts: opts, log: opts.Log, timing: defaults, mine: map[string]bool{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.log = r.log.With("component", "relay", "topic", opts.Topic.Name)
+	r.metrics = newMetrics(opts.Metrics, r.log)
 	return r
 }
 
@@ -82,6 +83,7 @@ func New(opts Options) *Relay {
 // [*LogLostError] it publishes nothing more and [Relay.Health] says why.
 func (r *Relay) Run(ctx context.Context) error {
 	pause := r.timing.retry
+	defer r.metrics.follow()
 	for ctx.Err() == nil {
 		led, err := r.lead(ctx)
 		if stops(err) {
@@ -133,8 +135,6 @@ func (r *Relay) lead(ctx context.Context) (led bool, err error) {
 	r.metrics.leader.Set(1)
 	defer func() {
 		r.metrics.leader.Set(0)
-		r.metrics.outbox.Set(0)
-		r.metrics.oldest.Set(0)
 		err = errors.Join(err, l.close(ctx))
 	}()
 	r.log.Info("leading", "term", l.term, "position", l.position)

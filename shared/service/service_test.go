@@ -206,6 +206,21 @@ func TestThePoolHasFigures(t *testing.T) {
 	}
 }
 
+// A service may be started again in the process: its figures are then those of the last start.
+func TestAServiceIsStartedAgainWithTheSameMetrics(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	g := newGround(t, d)
+	cfg := g.config()
+	for range 2 {
+		r, err := Start(t.Context(), d, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop(r)
+	}
+}
+
 func TestAFailedStartLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	d := definition()

@@ -38,18 +38,31 @@ func (m *Metrics) Handler() http.Handler {
 	}))
 }
 
-// RegisterPool adds the figures of a connection pool under feira_pgxpool_…, with the label pool. A pool that was registered
-// under the same name, by an earlier start, gives way to it.
+// Register adds collectors to r, nil: nowhere. Those that were registered under the same names, by an earlier start in this
+// process, give way to them. An error says that a name is already taken by another kind of figure.
+func Register(r prometheus.Registerer, collectors ...prometheus.Collector) error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	for _, c := range collectors {
+		err := r.Register(c)
+		if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
+			r.Unregister(c) // what is registered is found by its names and labels
+			err = r.Register(c)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("telemetry: register: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RegisterPool adds the figures of a connection pool under feira_pgxpool_…, with the label pool, as [Register] does.
 func RegisterPool(r prometheus.Registerer, name string, pool *pgxpool.Pool) error {
 	c := pgxpoolprometheus.NewCollector(pool, map[string]string{"pool": name})
-	r = prometheus.WrapRegistererWithPrefix("feira_", r)
-	err := r.Register(c)
-	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
-		r.Unregister(known.ExistingCollector)
-		err = r.Register(c)
-	}
-	if err != nil {
-		return fmt.Errorf("telemetry: register pool %s: %w", name, err)
+	if err := Register(prometheus.WrapRegistererWithPrefix("feira_", r), c); err != nil {
+		return fmt.Errorf("telemetry: pool %s: %w", name, err)
 	}
 	return nil
 }

@@ -95,6 +95,32 @@ func TestPoolFigures(t *testing.T) {
 	}
 }
 
+// A service that is started again in one process has the figures of its last start; what cannot be registered is said.
+func TestALaterStartTakesTheFiguresOver(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	counter := func() prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "feira_things_total", Help: "Things."})
+	}
+	for i := range 2 {
+		c := counter()
+		c.Add(float64(i + 5))
+		if err := Register(m.Service("orders"), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page := scrape(t, m); !strings.Contains(page, `feira_things_total{service="orders"} 6`) {
+		t.Error("/metrics lacks the figure of the last start")
+	}
+	other := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "feira_things_total", Help: "Things."}, []string{"kind"})
+	if err := Register(m.Service("orders"), other, counter()); err == nil {
+		t.Error("another kind of figure was taken")
+	}
+	if err := Register(nil, counter()); err != nil {
+		t.Error(err)
+	}
+}
+
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()

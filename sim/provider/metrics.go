@@ -1,11 +1,13 @@
 package provider
 
 import (
+	"log/slog"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 type metrics struct {
@@ -13,19 +15,22 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
-	factory := promauto.With(r)
-	return &metrics{
-		requests: factory.NewCounterVec(prometheus.CounterOpts{
+func newMetrics(r prometheus.Registerer, log *slog.Logger) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feira_provider_requests_total",
 			Help: "Requests that change the ledger, by operation, HTTP status and whether the answer was a stored one.",
 		}, []string{"operation", "status", "replayed"}),
-		seconds: factory.NewHistogramVec(prometheus.HistogramOpts{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "feira_provider_request_seconds",
 			Help:    "Time until the answer was decided and stored, wanted delays not included.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, []string{"operation"}),
 	}
+	if err := telemetry.Register(r, m.requests, m.seconds); err != nil {
+		log.Error("the provider has no figures", "error", err)
+	}
+	return m
 }
 
 func (m *metrics) answered(operation string, status int, replayed bool, took time.Duration) {

@@ -52,7 +52,7 @@ func New(o Options) *Server {
 	return &Server{
 		opts:    o,
 		store:   &store{pool: o.Pool, beforeCommit: nothing, afterCommit: nothing},
-		metrics: newMetrics(o.Metrics),
+		metrics: newMetrics(o.Metrics, o.Log),
 		closed:  make(chan struct{}),
 	}
 }
@@ -213,7 +213,10 @@ func readVoidByKey(w http.ResponseWriter, r *http.Request, key string) (command,
 // lookUp tells what was answered under a key: the same body, always with 200; the status it was sent with is in
 // the header Answer-Status.
 func (s *Server) lookUp(w http.ResponseWriter, r *http.Request) {
-	key, err := url.PathUnescape(chi.URLParam(r, "key"))
+	key, err := chi.URLParam(r, "key"), error(nil)
+	if r.URL.RawPath != "" { // else it was taken from the path as it is decoded
+		key, err = url.PathUnescape(key)
+	}
 	if err != nil {
 		sendProblem(w, notFound("No answer is kept under this key."))
 		return

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -258,5 +260,15 @@ func TestCloseLetsDelayedAnswersGo(t *testing.T) {
 	case <-done:
 	case <-time.After(time.Minute):
 		t.Fatal(errors.New("the answer is still being delayed"))
+	}
+}
+
+// A key is looked up as it was sent, whatever it holds.
+func TestKeysWithPercentSignsAreLookedUp(t *testing.T) {
+	t.Parallel()
+	c, _ := start(t, nil)
+	for i, key := range []string{"a%41", "100%", "a/b%2F"} {
+		c.post(t, "/v1/authorizations", key, authorization("tok_visa_"+strconv.Itoa(i), "100")).want(t, 201, "authorized")
+		c.get(t, "/v1/requests/"+url.PathEscape(key)).want(t, 200, "authorized")
 	}
 }
