@@ -85,7 +85,7 @@ func (c *claim) age() time.Duration {
 	at := time.Unix(0, c.inHand.Load())
 	if at.Unix() == 0 {
 		var waiting bool
-		if at, waiting = c.queue.head(); !waiting {
+		if at, waiting = c.queue.head(); !waiting || at.IsZero() {
 			return 0
 		}
 	}
@@ -132,6 +132,11 @@ func (cs *claims) get(p place) *claim {
 func (cs *claims) sorted() []*claim {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	return cs.alive()
+}
+
+// alive is sorted, for those that hold the lock.
+func (cs *claims) alive() []*claim {
 	alive := make([]*claim, 0, len(cs.byPlace))
 	for _, c := range cs.byPlace {
 		if !c.dead() {
@@ -142,13 +147,13 @@ func (cs *claims) sorted() []*claim {
 	return alive
 }
 
-// takeLost hands over the claims whose state can be released.
-func (cs *claims) takeLost() []*claim {
+// handOver gives the claims whose state can be released, and those that are alive as of the same moment: a partition
+// that is lost and claimed again in between would have its new state released in the place of the old one.
+func (cs *claims) handOver() (lost, alive []*claim) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	lost := cs.lost
-	cs.lost = nil
-	return lost
+	lost, cs.lost = cs.lost, nil
+	return lost, cs.alive()
 }
 
 // parkedOne and resolvedOne keep count of the parked records, by whose keys others are blocked.

@@ -9,14 +9,25 @@ import (
 	"github.com/feira-shop/feira/shared/eventstore"
 )
 
-// attemptContext bounds a transaction. It is not cancelled with ctx but a little later: cancelling closes the
-// connection, and a commit that is nearly done is worth waiting for.
+// outlive gives the loop's transactions a context that ends a little after ctx: cancelling closes the connection, and
+// a commit that is nearly done is worth waiting for. It is one for all, or each try after the stop would have that time.
+func (l *loop) outlive(ctx context.Context) (end func()) {
+	limit, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(l.op.timing.giveUp, giveUp)
+		context.AfterFunc(limit, func() { timer.Stop() })
+	})
+	l.limit = limit
+	return func() {
+		stop()
+		giveUp()
+	}
+}
+
+// attemptContext bounds a transaction. It does not end with ctx, but with what outlives it.
 func (l *loop) attemptContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	actx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.op.timing.attempt)
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(l.op.timing.giveUp, cancel)
-		context.AfterFunc(actx, func() { timer.Stop() })
-	})
+	stop := context.AfterFunc(l.limit, cancel)
 	return actx, func() {
 		stop()
 		cancel()

@@ -9,15 +9,17 @@ import (
 // is touched by its goroutine only.
 type loop struct {
 	*run
-	lazySince time.Time // since when a checkpoint waits that only passes over records; zero: none does
-	unsettled bool      // the handler waits for the outcome of its last Apply
-	killed    bool      // a test took the process away
+	lazySince time.Time       // since when a checkpoint waits that only passes over records; zero: none does
+	unsettled bool            // the handler waits for the outcome of its last Apply
+	killed    bool            // a test took the process away
+	limit     context.Context //nolint:containedctx // that of the transactions, see outlive
 }
 
 func newLoop(r *run) *loop { return &loop{run: r} }
 
 // work runs until ctx ends. A transaction in hand then has a little time left.
 func (l *loop) work(ctx context.Context) {
+	defer l.outlive(ctx)()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	defer l.releaseAll()
@@ -66,7 +68,6 @@ func (l *loop) round(ctx context.Context) bool {
 	if len(b) == 0 {
 		return false
 	}
-	l.began(b)
 	b.blocks()
 	if g != nil {
 		// What came before the hole is committed; that also proves that the partition is still ours to judge.
@@ -89,7 +90,8 @@ func (l *loop) round(ctx context.Context) bool {
 // exchange releases the state of lost claims and restores that of new ones.
 func (l *loop) exchange(ctx context.Context) {
 	s := l.op.stateful
-	for _, c := range l.claims.takeLost() {
+	lost, alive := l.claims.handOver()
+	for _, c := range lost {
 		if s != nil && c.restored {
 			s.Release(c.owned)
 		}
@@ -97,7 +99,7 @@ func (l *loop) exchange(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	for _, c := range l.claims.sorted() {
+	for _, c := range alive {
 		if c.restored || time.Now().Before(c.retryAt) {
 			continue
 		}
@@ -119,7 +121,8 @@ func (l *loop) releaseAll() {
 	for _, t := range l.op.def.Topics {
 		l.claims.drop(t.Name)
 	}
-	for _, c := range l.claims.takeLost() {
+	lost, _ := l.claims.handOver()
+	for _, c := range lost {
 		if l.op.stateful != nil && c.restored {
 			l.op.stateful.Release(c.owned)
 		}
@@ -153,10 +156,12 @@ func (l *loop) flush(ctx context.Context) {
 	}
 }
 
-// began and ended tell the metrics how old the records in hand are.
+// began and ended tell the metrics how old the records in hand are. A part without records has no age.
 func (l *loop) began(b batch) {
 	for _, p := range b {
-		p.claim.inHand.Store(p.oldest().UnixNano())
+		if at := p.oldest(); !at.IsZero() {
+			p.claim.inHand.Store(at.UnixNano())
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // partitions that were lost meanwhile. It returns false when it was given up because ctx ended.
 func (l *loop) process(ctx context.Context, b batch) bool {
 	wait := backoff{}
+	l.began(b)
 	for {
 		b = b.live()
 		if len(b) == 0 {
