@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,6 +38,9 @@ type Host struct {
 	handlers map[string]http.Handler
 }
 
+// undoTimeout bounds the stop of the services that a failed start has started.
+const undoTimeout = 10 * time.Second
+
 // Start starts all services, or none.
 func Start(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{handlers: map[string]http.Handler{}}
@@ -61,7 +65,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		h.Stop(context.WithoutCancel(ctx))
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		h.Stop(limit)
 		return nil, err
 	}
 	return h, nil

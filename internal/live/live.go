@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,7 +36,7 @@ type Feed struct {
 func New() *Feed { return &Feed{listeners: map[chan []byte]bool{}} }
 
 // Run reads the topics until ctx ends.
-func (f *Feed) Run(ctx context.Context, cfg kafka.Config, topics []events.Topic, log *slog.Logger) error {
+func (f *Feed) Run(ctx context.Context, cfg kafka.Config, topics []events.Topic, log *slog.Logger) (err error) {
 	config := kafka.ConsumerConfig(cfg, "")
 	config.Consumer.Offsets.Initial = sarama.OffsetNewest
 	sub, err := wkafka.NewSubscriber(wkafka.SubscriberConfig{
@@ -45,6 +46,8 @@ func (f *Feed) Run(ctx context.Context, cfg kafka.Config, topics []events.Topic,
 		return fmt.Errorf("follow the topics: %w", err)
 	}
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer func() { err = errors.Join(err, sub.Close()) }()
 	for _, t := range topics {
 		messages, err := sub.Subscribe(ctx, t.Name)
 		if err != nil {
@@ -58,9 +61,7 @@ func (f *Feed) Run(ctx context.Context, cfg kafka.Config, topics []events.Topic,
 		})
 	}
 	<-ctx.Done()
-	err = sub.Close()
-	wg.Wait()
-	return err
+	return nil
 }
 
 // entry reduces a record to what the page shows. It never fails: an error would end the claim.
