@@ -132,7 +132,7 @@ func TestEveryPartRunsElsewhere(t *testing.T) {
 	t.Parallel()
 	demo := startDemo(t, newFolder(t), "--without=orders,catalog,inventory,payments,fraud,loyalty", "--shoppers=0")
 	token := demo.token(t, "--sub=bia")
-	_, catalog := part(t, demo, "catalog", "loyalty")
+	_, catalog := part(t, demo, "catalog", "loyalty", "--behind-gateway", "--rate=20")
 	inventory, stock := part(t, demo, "inventory")
 	part(t, demo, "payments", "fraud")
 	_, orders := part(t, demo, "orders")
@@ -152,6 +152,12 @@ func TestEveryPartRunsElsewhere(t *testing.T) {
 	} {
 		if res := send(t, http.MethodGet, shop+path, token, "", nil, nil); res.StatusCode != status {
 			t.Errorf("%s: %s, expected %d", path, res.Status, status)
+		}
+	}
+
+	for i := range 30 { // visitors who are not signed in, as the gateway passes them on
+		if status := visit(t, "http://"+catalog+"/v1/products/CAFE-500G", fmt.Sprintf("192.0.2.%d", i)); status != http.StatusOK {
+			t.Fatalf("visitor %d shares the limit of the others: %d", i, status)
 		}
 	}
 
@@ -200,4 +206,20 @@ func follow(t *testing.T, shop, token, id, until string) string {
 	}
 	t.Fatalf("%s has not come:\n%s", until, &seen)
 	return ""
+}
+
+// visit asks as a gateway does for somebody at an address.
+func visit(t *testing.T, url, address string) (status int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Forwarded-For", address)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
 }

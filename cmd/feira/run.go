@@ -36,6 +36,7 @@ type runCmd struct {
 	Hold       time.Duration     `env:"FEIRA_HOLD" default:"15m" help:"How long a suspected duplicate waits for its release."`
 	MaxConns   int32             `env:"FEIRA_MAX_CONNS" default:"8" help:"Connections of each service to its database."`
 	Rate       int               `env:"FEIRA_RATE" default:"1200" help:"Requests a customer may make per minute at each service; 0: no limit."`
+	Behind     bool              `name:"behind-gateway" env:"FEIRA_BEHIND_GATEWAY" help:"Clients come through a gateway in another process only: who is not signed in is limited by the address that it passes on, not by the gateway's own."`
 	Upstreams  map[string]string `env:"FEIRA_UPSTREAMS" placeholder:"SERVICE=HOST:PORT" mapsep:"," help:"For the gateway: where services are that do not run in this process; several by commas."`
 	Migrate    bool              `env:"FEIRA_MIGRATE" help:"Bring the databases of the given services up to date first."`
 	ProvideURL string            `name:"provider-url" env:"FEIRA_PROVIDER_URL" placeholder:"URL" help:"For payments: where the payment provider is."`
@@ -166,7 +167,7 @@ func (c *runCmd) host(ctx context.Context, services []service.Definition, log *s
 	}
 	return host.Start(ctx, host.Config{
 		Services: services, DSN: c.dsn, Kafka: c.kafka("feira-" + c.Member), Member: c.Member, MaxConns: c.MaxConns,
-		Auth: verifier, Rate: web.RateLimit{Requests: c.Rate, Window: time.Minute}, Log: log, Metrics: metrics,
+		Auth: verifier, Rate: web.RateLimit{Requests: c.Rate, Window: time.Minute}, Proxied: c.Behind, Log: log, Metrics: metrics,
 	})
 }
 

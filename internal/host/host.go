@@ -28,6 +28,7 @@ type Config struct {
 	MaxConns int32  // per service; 0 is the services' default
 	Auth     *auth.Verifier
 	Rate     web.RateLimit
+	Proxied  bool // a gateway of ours, in another process, is in front: see web.Options
 	Log      *slog.Logger
 	Metrics  *telemetry.Metrics
 }
@@ -84,7 +85,7 @@ func (h *Host) route(r *service.Running, cfg Config) error {
 		return err
 	}
 	router, err := web.New(web.Options{
-		Name: d.Name, Spec: spec, Tags: []string{d.Name}, Auth: cfg.Auth, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name), Rate: cfg.Rate,
+		Name: d.Name, Spec: spec, Tags: []string{d.Name}, Auth: cfg.Auth, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name), Rate: cfg.Rate, Proxied: cfg.Proxied,
 	})
 	if err != nil {
 		return fmt.Errorf("routes of %s: %w", d.Name, err)
