@@ -160,7 +160,11 @@ func copyBinary(t *testing.T, binary string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(openDir(t), "owner")
-	if err := os.WriteFile(path, content, 0o755); err != nil {
+	// Nobody may fork meanwhile: a child would have the file open for writing, and it could not be executed.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
