@@ -16,8 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/shared/decider"
@@ -171,16 +169,6 @@ func TestAServiceRunsFromItsDeclaration(t *testing.T) {
 	stop(r) // twice is fine
 }
 
-func failing(r *Running) map[string]error {
-	bad := map[string]error{}
-	for name, check := range r.Checks() {
-		if err := check(context.Background()); err != nil {
-			bad[name] = err
-		}
-	}
-	return bad
-}
-
 func TestThePoolHasFigures(t *testing.T) {
 	t.Parallel()
 	d := definition()
@@ -242,60 +230,6 @@ func TestAFailedStartLeavesNothingRunning(t *testing.T) {
 	elsewhere.DSN = "postgres://nobody:nothing@127.0.0.1:1/nowhere"
 	if _, err := Start(t.Context(), d, elsewhere); err == nil {
 		t.Error("started without a database")
-	}
-}
-
-// A stopped operator is named; the service's other parts go on.
-func TestHealthNamesWhatStopped(t *testing.T) {
-	t.Parallel()
-	d := definition()
-	d.Operators = append(d.Operators, mirrored("loyalty.second"))
-	d.Operators[1].Handler = func(*eventstore.Store) operator.Handler { return deaf{} }
-	notYet := errors.New("the shelves are empty")
-	d.Ready = func(context.Context, Runtime) error { return notYet }
-	g := newGround(t, d)
-	g.loseHistory("loyalty.mirror")
-	r := g.start(d)
-	g.await("the stop of one operator, and of nothing else", func() bool {
-		bad := failing(r)
-		mirror := bad["operator loyalty.mirror"]
-		return len(bad) == 2 && mirror != nil && strings.Contains(mirror.Error(), "operator loyalty.mirror: history lost") && errors.Is(bad["data"], notYet)
-	})
-	var names []string
-	for name := range r.Checks() {
-		names = append(names, name)
-	}
-	if len(names) != 5 { // database, relay, data and two operators
-		t.Errorf("checked are %v", names)
-	}
-}
-
-type deaf struct{}
-
-func (deaf) Apply(context.Context, *eventstore.Tx, []operator.Record) error { return nil }
-
-// loseHistory deletes records that an operator has not applied.
-func (g *ground) loseHistory(name string) {
-	g.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(g.broker.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	defer client.Close()
-	for range 5 {
-		if err := client.ProduceSync(g.t.Context(), &kgo.Record{Topic: events.Loyalty.Name, Value: []byte("{}")}).FirstErr(); err != nil {
-			g.t.Fatal(err)
-		}
-	}
-	offsets := kadm.Offsets{}
-	offsets.Add(kadm.Offset{Topic: events.Loyalty.Name, Partition: 0, At: 5})
-	if _, err := kadm.NewClient(client).DeleteRecords(g.t.Context(), offsets); err != nil {
-		g.t.Fatal(err)
-	}
-	_, err = g.db.Pool.Exec(g.t.Context(), `insert into checkpoints (operator, topic, partition, next_offset, source_position, adopt, epoch, topic_id)
-		select $1, $2, p, 0, 0, false, 0, '' from generate_series(0, $3::int - 1) p`, name, events.Loyalty.Name, events.Loyalty.Partitions)
-	if err != nil {
-		g.t.Fatal(err)
 	}
 }
 
@@ -370,55 +304,4 @@ func names(topics []events.Topic) []string {
 		list[i] = t.Name
 	}
 	return list
-}
-
-// Kept states are made anew from the events; what cannot be folded stops the rebuild by name.
-func TestRebuild(t *testing.T) {
-	t.Parallel()
-	d := definition()
-	d.Operators, d.Publishes = nil, events.Topic{}
-	g := newGround(t, d)
-	r := g.start(d)
-	for i := range 250 {
-		if err := earn(t.Context(), r.Runtime.Store, fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec := func(sql string) {
-		t.Helper()
-		if _, err := g.db.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec("update streams set state = '7' where stream like 'points-1%'") // 111 of them
-	exec("update streams set shape = 0 where stream = 'points-2'")
-	exec("insert into streams (stream, version, shape, state) values ('points-never', 0, 0, 'null')")
-	for _, c := range []struct {
-		dry     bool
-		changed int
-	}{{true, 112}, {false, 112}, {false, 0}} {
-		reports := 0
-		done, err := d.Rebuild(t.Context(), r.Runtime.Store, c.dry, func(Rebuilt) { reports++ })
-		if err != nil || done != (Rebuilt{250, c.changed}) || reports != 3 {
-			t.Errorf("dry %v: %+v, %v, %d reports, want %d changed", c.dry, done, err, reports, c.changed)
-		}
-	}
-	if n := g.count("select count(*) from streams where state::text <> '1' and version > 0"); n != 0 {
-		t.Errorf("%d states are wrong", n)
-	}
-	exec("update events set type = 'shop.feira.points.hidden.v1' where stream = 'points-3'")
-	var unknown *decider.UnknownHistoryError
-	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &unknown) || unknown.Stream != "points-3" {
-		t.Errorf("an unknown event: %v", err)
-	}
-	exec("delete from events where stream = 'points-3'")
-	var broken *decider.BrokenHistoryError
-	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &broken) || broken.Stream != "points-3" {
-		t.Errorf("a lost event: %v", err)
-	}
-	exec("update streams set stream = 'other-3' where stream = 'points-3'")
-	var kind *UnknownStreamError
-	if _, err := d.Rebuild(t.Context(), r.Runtime.Store, true, func(Rebuilt) {}); !errors.As(err, &kind) || kind.Stream != "other-3" {
-		t.Errorf("a stream of no kind: %v", err)
-	}
 }
