@@ -137,7 +137,10 @@ func (j *judge) readPayments(b *books, r events.Recorded) {
 		}
 		return
 	}
-	p := purchaseOf(r.Event)
+	var p events.Purchase
+	if e, ok := r.Event.(interface{ About() events.Purchase }); ok {
+		p = e.About()
+	}
 	s := b.story(p.Order)
 	s.payment = payments.Evolve(s.payment, r.Event)
 	s.said[r.Type]++

@@ -163,24 +163,3 @@ func orderOf(r events.Recorded) string {
 	}
 	return about.Order
 }
-
-// purchaseOf is the payment that a published event is about.
-func purchaseOf(e events.Event) events.Purchase {
-	switch e := e.(type) {
-	case events.PaymentAuthorized:
-		return e.Purchase
-	case events.PaymentDeclined:
-		return e.Purchase
-	case events.PaymentCaptured:
-		return e.Purchase
-	case events.PaymentCaptureFailed:
-		return e.Purchase
-	case events.PaymentVoided:
-		return e.Purchase
-	case events.PaymentRefunded:
-		return e.Purchase
-	case events.PaymentRefundFailed:
-		return e.Purchase
-	}
-	return events.Purchase{}
-}

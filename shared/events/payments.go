@@ -18,6 +18,9 @@ type Purchase struct {
 	Amount          money.Money `json:"amount"` // of the payment as a whole
 }
 
+// About is the purchase itself, for readers that take any payments event.
+func (p Purchase) About() Purchase { return p }
+
 // EventKey is the card, so that one card is one partition; the order where there is no card.
 func (p Purchase) EventKey() string {
 	if p.CardFingerprint != "" {
