@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/api"
-	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/shared/web"
 )
 
@@ -104,22 +103,7 @@ func TestRequestsReachTheServiceOfTheirPath(t *testing.T) {
 // a path has.
 func TestAServicesOwnRouterInProcess(t *testing.T) {
 	t.Parallel()
-	spec, err := api.Spec()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := auth.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := auth.StaticVerifier(key.JWKS(), auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := web.New(web.Options{Name: "catalog", Spec: spec, Tags: []string{"catalog"}, Auth: verifier})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := newRouter(t, "catalog")
 	inner := chi.NewRouter() // as the generated server has one
 	inner.Get("/v1/products/{sku}", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(chi.URLParam(r, "sku") + " " + web.RequestID(r.Context())))

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/feira-shop/feira/api"
 	orders "github.com/feira-shop/feira/services/orders/api"
 	"github.com/feira-shop/feira/shared/auth"
@@ -56,7 +58,8 @@ func (s shop) GetOrderEvents(ctx context.Context, _ orders.GetOrderEventsRequest
 	return nil, web.NewError(web.NotFound, "", "")
 }
 
-func newShop(t *testing.T) (h http.Handler, token string, got chan orders.PlaceOrderRequestObject) {
+// newRouter is a service's router as it is in production, and the key that its tokens are signed with.
+func newRouter(t *testing.T, service string) (chi.Router, *auth.Key) {
 	t.Helper()
 	spec, err := api.Spec()
 	if err != nil {
@@ -70,10 +73,16 @@ func newShop(t *testing.T) (h http.Handler, token string, got chan orders.PlaceO
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := web.New(web.Options{Name: "orders", Spec: spec, Tags: []string{"orders"}, Auth: verifier})
+	r, err := web.New(web.Options{Name: service, Spec: spec, Tags: []string{service}, Auth: verifier})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r, key
+}
+
+func newShop(t *testing.T) (h http.Handler, token string, got chan orders.PlaceOrderRequestObject) {
+	t.Helper()
+	r, key := newRouter(t, "orders")
 	got = make(chan orders.PlaceOrderRequestObject, 1)
 	malformed, failed := web.Malformed(nil), web.Failures(nil, web.Is(errSoldOut, web.NewError(web.Conflict, "sold_out", "Sold out.")))
 	r.Mount("/", orders.HandlerWithOptions(
@@ -81,7 +90,8 @@ func newShop(t *testing.T) (h http.Handler, token string, got chan orders.PlaceO
 			RequestErrorHandlerFunc: malformed, ResponseErrorHandlerFunc: failed,
 		}),
 		orders.ChiServerOptions{ErrorHandlerFunc: malformed}))
-	if token, err = key.Sign("ana", []auth.Role{auth.Customer}, time.Hour); err != nil {
+	token, err := key.Sign("ana", []auth.Role{auth.Customer}, time.Hour)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return newGateway(t, map[string]http.Handler{"orders": r}), token, got
