@@ -17,7 +17,7 @@ import (
 // tally is a service that nobody thought of when the shop was built: it counts how often each order was placed.
 var tally = service.Definition{
 	Name: "tally",
-	Schema: fstest.MapFS{"00001_tally.sql": {Data: []byte(`-- +goose Up
+	Schema: fstest.MapFS{"migrations/00001_tally.sql": {Data: []byte(`-- +goose Up
 create table tally (order_id text primary key, seen int not null);
 -- +goose Down
 drop table tally;`)}},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"io/fs"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
@@ -22,15 +21,11 @@ type Config struct {
 
 // Service declares catalog.
 func Service(cfg Config) service.Definition {
-	schema, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("services/catalog: " + err.Error()) // the folder is compiled in
-	}
 	return service.Definition{
 		Name:      "catalog",
 		Publishes: events.Catalog,
 		Streams:   []decider.Kind{decider.KindOf(Stream(""), shape, events.ProductChanged{}, latest)},
-		Schema:    schema,
+		Schema:    migrations,
 		Routes:    routes,
 		Seed: func(ctx context.Context, rt service.Runtime) error {
 			for _, p := range cfg.First {

@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
@@ -22,10 +21,6 @@ type Config struct {
 
 // Service declares inventory.
 func Service(cfg Config) service.Definition {
-	schema, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("services/inventory: " + err.Error()) // the folder is compiled in
-	}
 	return service.Definition{
 		Name:      "inventory",
 		Publishes: events.Inventory,
@@ -34,7 +29,7 @@ func Service(cfg Config) service.Definition {
 			reservations.Kind(Stream("")),
 			decider.KindOf(receiptStream(Delivery{}), shape, Delivery{}, received),
 		},
-		Schema:    schema,
+		Schema:    migrations,
 		Operators: []operator.Definition{reserveOperator},
 		Routes:    routes,
 		Seed: func(ctx context.Context, rt service.Runtime) error {

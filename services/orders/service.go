@@ -3,7 +3,6 @@ package orders
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
@@ -16,15 +15,11 @@ var migrations embed.FS
 // Service declares orders.
 func Service(cfg Config) service.Definition {
 	cfg = cfg.withDefaults()
-	schema, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("services/orders: " + err.Error()) // the folder is compiled in
-	}
 	return service.Definition{
 		Name:      "orders",
 		Publishes: events.Orders,
 		Streams:   []decider.Kind{Rules.Kind(Stream(""))},
-		Schema:    schema,
+		Schema:    migrations,
 		Operators: operators(cfg),
 		Routes:    routes(cfg),
 		Loops:     []service.Loop{timer},

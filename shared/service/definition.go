@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"log/slog"
 
@@ -23,7 +24,7 @@ type Definition struct {
 	Publishes events.Topic   // zero: publishes nothing
 	Private   []events.Event // prototypes of events the service keeps to itself
 	Streams   []decider.Kind // what its streams' states are computed from
-	Schema    fs.FS          // goose migrations (*.sql) of the service's own tables; nil: none
+	Schema    fs.FS          // goose files (migrations/*.sql) of the service's own tables; nil: none
 	Operators []operator.Definition
 	Jobs      []jobs.Definition
 	// Routes mounts the service's part of the public API; nil: none.
@@ -84,5 +85,9 @@ func (d Definition) Migrate(ctx context.Context, dsn string) error {
 	if d.Schema == nil {
 		return nil
 	}
-	return pg.Migrate(ctx, dsn, pg.Set{Name: d.Name, FS: d.Schema})
+	files, err := fs.Sub(d.Schema, "migrations")
+	if err != nil {
+		return fmt.Errorf("migrate %s: %w", d.Name, err)
+	}
+	return pg.Migrate(ctx, dsn, pg.Set{Name: d.Name, FS: files})
 }

@@ -54,7 +54,7 @@ func definition() Definition {
 	return Definition{
 		Name: "loyalty", Publishes: events.Loyalty,
 		Streams: []decider.Kind{decider.KindOf("points-", 1, 0, func(n int, _ events.Event) int { return n + 1 })},
-		Schema: fstest.MapFS{"00001_heard.sql": {Data: []byte("-- +goose Up\ncreate table heard (who text primary key);\n" +
+		Schema: fstest.MapFS{"migrations/00001_heard.sql": {Data: []byte("-- +goose Up\ncreate table heard (who text primary key);\n" +
 			"-- +goose Down\ndrop table heard;\n")}},
 		Operators: []operator.Definition{mirrored("loyalty.mirror")},
 	}
