@@ -17,7 +17,7 @@ import (
 type verifyCmd struct {
 	databases `embed:""`
 
-	Settled bool          `help:"Exit code 1 also when orders are still open."`
+	Settled bool          `help:"Exit code 1 also when orders are still open, as some always are while a shop trades."`
 	Wait    time.Duration `default:"0s" help:"Wait up to so long for open orders to settle."`
 }
 
