@@ -61,8 +61,8 @@ func (l *loop) round(ctx context.Context) bool {
 	if l.control.paused() {
 		return false
 	}
-	if l.control.takeRequests() {
-		l.serveRequests(ctx)
+	if l.control.takeRequests() && !l.serveRequests(ctx) {
+		return false // what is to be filled in comes before the records behind the hole; the control looks again soon
 	}
 	b, g := take(l.takeable(), l.op.maxBatch())
 	if len(b) == 0 {

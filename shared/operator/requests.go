@@ -42,8 +42,8 @@ type request struct {
 	By        string
 }
 
-// serveRequests executes the open requests of the partitions owned here.
-func (l *loop) serveRequests(ctx context.Context) {
+// serveRequests executes the open requests of the partitions owned here. False means that some must wait.
+func (l *loop) serveRequests(ctx context.Context) bool {
 	for _, c := range l.takeable() {
 		if !c.restored {
 			continue
@@ -51,7 +51,8 @@ func (l *loop) serveRequests(ctx context.Context) {
 		open, err := l.openRequests(ctx, c)
 		if err != nil {
 			l.op.log.Warn("requests could not be read", "error", err)
-			return
+			l.control.requests.Store(true) // look again
+			return false
 		}
 		for _, r := range open {
 			s := &errand{loop: l, request: r, claim: c, failed: map[string]bool{}, after: math.MinInt64}
@@ -61,10 +62,11 @@ func (l *loop) serveRequests(ctx context.Context) {
 			}
 			if !do(ctx) {
 				l.control.requests.Store(true) // look again
-				return
+				return false
 			}
 		}
 	}
+	return true
 }
 
 func (l *loop) openRequests(ctx context.Context, c *claim) ([]request, error) {
