@@ -70,7 +70,7 @@ func addedLater(t *testing.T, s *shoptest.Shop) {
 	}
 	sku, ana := s.Product(t, 1_000, 10), s.Customer(t)
 	for range 2 {
-		running, err := service.Start(t.Context(), tally, service.Config{DSN: db.DSN, Kafka: s.Kafka.Config("tally"), Member: "tally", Log: s.Log.Logger()})
+		running, err := service.Start(t.Context(), tally, service.Config{DSN: db.DSN, Kafka: s.Kafka, Member: "tally", Log: s.Log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}

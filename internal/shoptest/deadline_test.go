@@ -9,6 +9,7 @@ import (
 
 	"github.com/feira-shop/feira/api"
 	"github.com/feira-shop/feira/internal/shoptest"
+	"github.com/feira-shop/feira/internal/shoptest/journeys"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/jobs"
 	"github.com/feira-shop/feira/shared/operator"
@@ -133,7 +134,7 @@ func TestPause(t *testing.T) {
 		if o = ana.AwaitMoney(t, o, api.FinancialStatusPaid); o.Status != api.OrderStatusConfirmed {
 			t.Errorf("order %s is %s", o.Id, o.Status)
 		}
-		ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
+		journeys.Ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
 	}
 	allApplied(t, s)
 	// Each order was placed and confirmed after the checkpoint: so many events, each once, and none from before.

@@ -5,4 +5,7 @@
 // Tests speak to it as customers do, over HTTP. Several may share one shop: each makes its own customers, cards and
 // products. When the test that started the shop ends, every order must have come to an end and the oracle must find no
 // difference between any table and the event stores.
+//
+// [Connect] gives a shop of real processes, which somebody else runs, to the same tests; what customers do in either is
+// in the package journeys.
 package shoptest

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feira-shop/feira/api"
 	"github.com/feira-shop/feira/internal/shoptest"
+	"github.com/feira-shop/feira/internal/shoptest/journeys"
 )
 
 // trace is what a settled shop holds of the orders that the oracle's test tampers with.
@@ -22,13 +23,13 @@ type trace struct {
 
 func leaveTrace(t *testing.T, s *shoptest.Shop) trace {
 	t.Helper()
-	p := doubleClick(t, s)
-	ana, sku := p.ana, p.sku
+	p := journeys.DoubleClick(t, s)
+	ana, sku := p.Ana, p.SKU
 	tr := trace{sku: sku, owner: ana.ID}
-	tr.paid = ana.AwaitMoney(t, p.first, api.FinancialStatusPaid)
+	tr.paid = ana.AwaitMoney(t, p.First, api.FinancialStatusPaid)
 	refused := ana.Buy(t, sku, 50, s.Card("tok_visa"))
 	tr.refused = ana.AwaitMoney(t, refused, api.FinancialStatusVoided)
-	tr.double = ana.AwaitMoney(t, p.second, api.FinancialStatusVoided)
+	tr.double = ana.AwaitMoney(t, p.Second, api.FinancialStatusVoided)
 	ana.AwaitPoints(t, 59)
 	return tr
 }

@@ -48,16 +48,22 @@ type Options struct {
 
 // Shop is a running shop.
 type Shop struct {
-	URL      string // of the public API
-	Kafka    *kafka.Embedded
+	URL      string       // of the public API
+	Kafka    kafka.Config // of a client of the shop's broker
 	Services []service.Definition
-	Log      *Log // of everything in the shop, the provider included
+	Log      *Log // of everything in the shop, the provider included; nil of one that is [Connect]ed to
 
 	key       *auth.Key
-	databases map[string]*pgtest.DB
+	databases map[string]database
 	metrics   *telemetry.Metrics
 	client    *http.Client
 	made      atomic.Int64 // customers, cards, products and keys so far
+}
+
+// database is one of the shop's, beside which a test looks.
+type database struct {
+	pool *pgxpool.Pool
+	dsn  string
 }
 
 // Start starts a shop and returns when it is ready. It is examined and stopped when the test ends.
@@ -66,11 +72,12 @@ func Start(tb testing.TB, o Options) *Shop {
 	ctx, cancel := context.WithTimeout(tb.Context(), startWithin)
 	defer cancel()
 	s := &Shop{
-		Kafka: kafkatest.New(tb, events.Topics()...), Log: newLog(tb), databases: map[string]*pgtest.DB{},
+		Kafka: kafkatest.New(tb, events.Topics()...).Config("shoptest"), Log: newLog(tb), databases: map[string]database{},
 		metrics: telemetry.NewMetrics(),
 	}
 	for _, name := range append(shop.Names(), Provider) {
-		s.databases[name] = pgtest.New(tb)
+		db := pgtest.New(tb)
+		s.databases[name] = database{db.Pool, db.DSN}
 	}
 	secret := rand.Text()
 	s.Services = shop.Services(shop.Config{
@@ -84,17 +91,17 @@ func Start(tb testing.TB, o Options) *Shop {
 }
 
 // Pool is a connection pool to a service's database, or to that of the [Provider], beside the running shop.
-func (s *Shop) Pool(name string) *pgxpool.Pool { return s.databases[name].Pool }
+func (s *Shop) Pool(name string) *pgxpool.Pool { return s.databases[name].pool }
 
 // DSN is the address of a service's database, or of that of the [Provider].
-func (s *Shop) DSN(name string) (string, error) { return s.databases[name].DSN, nil }
+func (s *Shop) DSN(name string) (string, error) { return s.databases[name].dsn, nil }
 
 // unique makes a name that nobody else in this shop has.
 func (s *Shop) unique(what string) string { return what + strconv.FormatInt(s.made.Add(1), 10) }
 
 func (s *Shop) startProvider(ctx context.Context, tb testing.TB, secret string) (url string) {
 	tb.Helper()
-	must(tb, "migrate the provider", migrateProvider(ctx, s.databases[Provider].DSN))
+	must(tb, "migrate the provider", migrateProvider(ctx, s.databases[Provider].dsn))
 	p := provider.New(provider.Options{Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger()})
 	server := httptest.NewServer(p.Handler())
 	tb.Cleanup(func() { p.Close(); server.Close() })
@@ -105,7 +112,7 @@ func (s *Shop) migrate(ctx context.Context, tb testing.TB) {
 	tb.Helper()
 	var g errgroup.Group
 	for _, d := range s.Services {
-		g.Go(func() error { return d.Migrate(ctx, s.databases[d.Name].DSN) })
+		g.Go(func() error { return d.Migrate(ctx, s.databases[d.Name].dsn) })
 	}
 	must(tb, "migrate", g.Wait())
 }
@@ -118,7 +125,7 @@ func (s *Shop) startServices(ctx context.Context, tb testing.TB) *host.Host {
 	verifier, err := auth.StaticVerifier(s.key.JWKS(), auth.Options{})
 	must(tb, "read the key", err)
 	h, err := host.Start(ctx, host.Config{
-		Services: s.Services, DSN: s.DSN, Kafka: s.Kafka.Config("shoptest"), Member: "shoptest", MaxConns: connections,
+		Services: s.Services, DSN: s.DSN, Kafka: s.Kafka, Member: "shoptest", MaxConns: connections,
 		Auth: verifier, Log: s.Log.Logger(), Metrics: s.metrics,
 	})
 	must(tb, "start the services", err)
@@ -144,10 +151,9 @@ func (s *Shop) open(ctx context.Context, tb testing.TB, h *host.Host) {
 	serve, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- web.ServeListener(serve, listener, handler, slog.New(slog.DiscardHandler)) }()
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	s.client = &http.Client{Transport: transport}
+	s.client = newClient()
 	tb.Cleanup(func() {
-		transport.CloseIdleConnections()
+		s.client.CloseIdleConnections()
 		stop()
 		if err := <-served; err != nil {
 			tb.Errorf("serve the API: %v", err)
@@ -155,6 +161,10 @@ func (s *Shop) open(ctx context.Context, tb testing.TB, h *host.Host) {
 	})
 	s.URL = "http://" + listener.Addr().String()
 	must(tb, "get ready", host.AwaitReady(ctx, health))
+}
+
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 }
 
 func must(tb testing.TB, what string, err error) {

@@ -1,4 +1,4 @@
-package shoptest_test
+package journeys
 
 import (
 	"net/http"
@@ -21,46 +21,46 @@ func reach(t *testing.T, moment time.Time) {
 	}
 }
 
-// pair is a customer's two orders of the same thing with the same card.
-type pair struct {
-	ana           *shoptest.Customer
-	sku           string // of which 10 came in
-	first, second api.Order
+// Pair is a customer's two orders of the same thing with the same card.
+type Pair struct {
+	Ana           *shoptest.Customer
+	SKU           string // of which 10 came in
+	First, Second api.Order
 }
 
-// doubleClick orders twice, a second apart, and returns when the second order is on hold. Where a machine is so busy
+// DoubleClick orders twice, a second apart, and returns when the second order is on hold. Where a machine is so busy
 // that more than 5 s pass, another customer tries.
-func doubleClick(t *testing.T, s *shoptest.Shop) pair {
+func DoubleClick(t *testing.T, s *shoptest.Shop) Pair {
 	t.Helper()
 	const tries = 10
 	for range tries {
-		p := pair{ana: s.Customer(t), sku: s.Product(t, 5_000, 10)}
+		p := Pair{Ana: s.Customer(t), SKU: s.Product(t, 5_000, 10)}
 		card := s.Card("tok_visa")
-		p.first = p.ana.Buy(t, p.sku, 1, card)
-		if p.first.Status != api.OrderStatusConfirmed {
-			t.Fatalf("the first order is %+v", p.first)
+		p.First = p.Ana.Buy(t, p.SKU, 1, card)
+		if p.First.Status != api.OrderStatusConfirmed {
+			t.Fatalf("the first order is %+v", p.First)
 		}
-		reach(t, p.first.PlacedAt.Add(time.Second))
-		p.second = p.ana.Buy(t, p.sku, 1, card)
-		if apart := p.second.PlacedAt.Sub(p.first.PlacedAt); apart >= 5*time.Second {
+		reach(t, p.First.PlacedAt.Add(time.Second))
+		p.Second = p.Ana.Buy(t, p.SKU, 1, card)
+		if apart := p.Second.PlacedAt.Sub(p.First.PlacedAt); apart >= 5*time.Second {
 			t.Logf("the orders came to be %s apart", apart)
 			continue
 		}
-		if p.second.Status != api.OrderStatusOnHold || p.second.Reason != events.ReasonDuplicatePurchase ||
-			p.second.NextAction.Type != api.NextActionTypeRelease || p.second.NextAction.DuplicateOf != p.first.Id {
-			t.Fatalf("the second order is %+v", p.second)
+		if p.Second.Status != api.OrderStatusOnHold || p.Second.Reason != events.ReasonDuplicatePurchase ||
+			p.Second.NextAction.Type != api.NextActionTypeRelease || p.Second.NextAction.DuplicateOf != p.First.Id {
+			t.Fatalf("the second order is %+v", p.Second)
 		}
 		return p
 	}
 	t.Fatalf("in %d tries no two orders were less than 5 s apart", tries)
-	return pair{}
+	return Pair{}
 }
 
 // duplicateLeft: nobody releases the second order, so its hold ends it.
 func duplicateLeft(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
-	p := doubleClick(t, s)
-	ana, sku, first, second := p.ana, p.sku, p.first, p.second
+	p := DoubleClick(t, s)
+	ana, sku, first, second := p.Ana, p.SKU, p.First, p.Second
 	until := second.NextAction.Until
 	second = ana.AwaitMoney(t, second, api.FinancialStatusVoided)
 	if second.Status != api.OrderStatusCancelled || second.Reason != events.ReasonDuplicatePurchase {
@@ -83,8 +83,8 @@ func duplicateLeft(t *testing.T, s *shoptest.Shop) {
 // duplicateReleased: its customer wants both.
 func duplicateReleased(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
-	p := doubleClick(t, s)
-	ana, sku, second := p.ana, p.sku, p.second
+	p := DoubleClick(t, s)
+	ana, sku, second := p.Ana, p.SKU, p.Second
 	release := func(who *shoptest.Customer) *api.ReleaseOrderResponse {
 		t.Helper()
 		res, err := who.ReleaseOrderWithResponse(t.Context(), second.Id, &api.ReleaseOrderParams{IdempotencyKey: s.Key()})

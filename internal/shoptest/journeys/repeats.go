@@ -1,4 +1,4 @@
-package shoptest_test
+package journeys
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package shoptest_test
+package journeys
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/feira-shop/feira/sim/provider"
 )
 
-// ledger fails the test unless the provider has exactly one authorisation of the payment, as wanted.
-func ledger(t *testing.T, s *shoptest.Shop, o api.Order, status provider.Status, captured, refunded int64) {
+// Ledger fails the test unless the provider has exactly one authorisation of the payment, as wanted.
+func Ledger(t *testing.T, s *shoptest.Shop, o api.Order, status provider.Status, captured, refunded int64) {
 	t.Helper()
 	l := s.Ledger(t, o.Payment.Id)
 	if len(l) != 1 || l[0].Status != status || l[0].Captured != captured || l[0].Refunded != refunded || l[0].Amount != o.Total.Amount {
@@ -46,7 +46,7 @@ func hiccups(t *testing.T, s *shoptest.Shop) {
 			if o.Status != api.OrderStatusConfirmed {
 				t.Errorf("the order is %s", o.Status)
 			}
-			ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
+			Ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
 		})
 	}
 }
@@ -59,7 +59,7 @@ func captureFails(t *testing.T, s *shoptest.Shop) {
 		t.Errorf("the order is %+v", o)
 	}
 	s.AwaitAvailable(t, sku, 5)
-	ledger(t, s, o, provider.Voided, 0, 0)
+	Ledger(t, s, o, provider.Voided, 0, 0)
 	ana.AwaitPoints(t, 0)
 }
 
@@ -126,7 +126,7 @@ func cancelledAfter(t *testing.T, s *shoptest.Shop) {
 	}
 	s.AwaitAvailable(t, sku, 5)
 	ana.AwaitPoints(t, 0)
-	ledger(t, s, o, provider.Captured, o.Total.Amount, o.Total.Amount)
+	Ledger(t, s, o, provider.Captured, o.Total.Amount, o.Total.Amount)
 }
 
 func refund(t *testing.T, c *shoptest.Customer, order string, centavos int64, want int) *api.RefundOrderResponse {
@@ -166,7 +166,7 @@ func refunds(t *testing.T, s *shoptest.Shop) {
 	if o.Status != api.OrderStatusConfirmed || o.Refunded != o.Total {
 		t.Errorf("the order is %+v", o)
 	}
-	ledger(t, s, o, provider.Captured, 30_000, 30_000)
+	Ledger(t, s, o, provider.Captured, 30_000, 30_000)
 }
 
 // refundFails: the card's bank refuses. The order stays paid, and so do its points.
@@ -180,6 +180,6 @@ func refundFails(t *testing.T, s *shoptest.Shop) {
 	if o.FinancialStatus != api.FinancialStatusPaid || o.Refunded.Amount != 0 {
 		t.Errorf("the order is %+v", o)
 	}
-	ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
+	Ledger(t, s, o, provider.Captured, o.Total.Amount, 0)
 	ana.AwaitPoints(t, 300)
 }

@@ -1,0 +1,51 @@
+package shoptest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/pg"
+)
+
+// Remote says where a shop is that runs elsewhere.
+type Remote struct {
+	URL   string // of the public API
+	Kafka kafka.Config
+	DSN   func(service string) (string, error) // address of a service's database; that of [Provider] too
+	Key   *auth.Key                            // that the shop's key set is of
+}
+
+// Connect gives a shop that runs elsewhere the same customers and looks into its books. It is the caller's to start, to
+// examine and to stop; [Shop.Close] ends the connection.
+func Connect(ctx context.Context, r Remote) (*Shop, error) {
+	s := &Shop{
+		URL: r.URL, Kafka: r.Kafka, Services: shop.Services(shop.Config{}),
+		key: r.Key, databases: map[string]database{}, client: newClient(),
+	}
+	for _, name := range append(shop.Names(), Provider) {
+		dsn, err := r.DSN(name)
+		if err == nil {
+			db := database{dsn: dsn}
+			db.pool, err = pg.Open(ctx, dsn, pg.PoolOptions{Name: "shoptest", MaxConns: 2})
+			s.databases[name] = db
+		}
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("connect to the database of %s: %w", name, err)
+		}
+	}
+	return s, nil
+}
+
+// Close ends the connections of [Connect].
+func (s *Shop) Close() {
+	for _, db := range s.databases {
+		if db.pool != nil {
+			db.pool.Close()
+		}
+	}
+	s.client.CloseIdleConnections()
+}
