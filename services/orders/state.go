@@ -90,6 +90,9 @@ type RefundState struct {
 // Exists reports whether the order was ever placed.
 func (o Order) Exists() bool { return o.ID != "" }
 
+// Began is when the order was placed: figures show how long it took to be confirmed or cancelled.
+func (o Order) Began() time.Time { return o.PlacedAt }
+
 // Open reports whether the order is still on its way to a confirmation.
 func (o Order) Open() bool { return o.Status == Placed || o.Status == OnHold }
 

@@ -3,12 +3,17 @@ package decider
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 )
+
+// Dated is a state that knows when what it describes began, in the time of the process that began it. Figures then show
+// how long it took to its end, see [events.Ending].
+type Dated interface{ Began() time.Time }
 
 // aggregate is a stream while commands run on it: what was loaded, and what is to be appended.
 type aggregate[S any] struct {
@@ -51,6 +56,11 @@ func (d Decider[S]) take(a *aggregate[S], e events.Event, m *events.Meta) error 
 	}
 	if n := len(encoded.Data) + len(encoded.Meta); n > eventstore.MaxEventBytes {
 		return &eventstore.TooLargeError{Stream: a.stream, Type: encoded.Type, Bytes: n}
+	}
+	if encoded.Ends {
+		if state, ok := any(a.state).(Dated); ok {
+			encoded.Began = state.Began()
+		}
 	}
 	a.events = append(a.events, encoded)
 	if d.Jobs != nil {

@@ -15,6 +15,7 @@ import (
 type Registry struct {
 	kinds map[string]kind
 	names map[string][]string // name without version → types
+	own   []Event             // the private ones
 	errs  []error
 }
 
@@ -27,7 +28,7 @@ type kind struct {
 
 // NewRegistry knows every shared event and the given private ones (zero values serve as prototypes).
 func NewRegistry(private ...Event) *Registry {
-	r := &Registry{kinds: map[string]kind{}, names: map[string][]string{}}
+	r := &Registry{kinds: map[string]kind{}, names: map[string][]string{}, own: private}
 	for _, p := range published {
 		for _, e := range p.types {
 			r.declare(e, true)
@@ -54,6 +55,17 @@ func (r *Registry) declare(e Event, keyed bool) {
 		r.kinds[typ] = kind{reflect.TypeOf(e), keyed}
 		r.names[name] = append(r.names[name], typ)
 	}
+}
+
+// Owned lists prototypes of what a service may append: the events of its topics, and the private ones.
+func (r *Registry) Owned(service string) []Event {
+	var owned []Event
+	for _, p := range published {
+		if p.topic.Owner == service {
+			owned = append(owned, p.types...)
+		}
+	}
+	return append(owned, r.own...)
 }
 
 // Validate returns what is wrong with the declarations, as [*DeclarationError]s. Call it when a service starts.

@@ -185,6 +185,9 @@ func (l *lane) settle(batch []*request, statuses []int16, actual []int64) {
 		switch statuses[i] {
 		case statusAccepted, statusWrittenBefore:
 			written = true
+			if statuses[i] == statusAccepted || r.uncertain { // else an earlier request of its was counted
+				l.store.metrics.appended(r.Events)
+			}
 			for j := range r.Jobs {
 				queues = append(queues, r.Jobs[j].Queue)
 			}

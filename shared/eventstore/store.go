@@ -55,7 +55,7 @@ func New(pool *pgxpool.Pool, opts Options) *Store {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.metrics = newMetrics(opts.Metrics, s.log, func() int { return s.queue.len() + s.side.len() })
+	s.metrics = newMetrics(opts, s.log, func() int { return s.queue.len() + s.side.len() })
 	return s
 }
 

@@ -155,10 +155,19 @@ func (t *Tx) Commit(ctx context.Context, call string, args ...any) error {
 		}
 		return typed(err)
 	}
-	if len(t.appends) > 0 {
-		t.store.committed(queuesOf(t.appends))
-	}
+	t.written()
 	return nil
+}
+
+// written tells everybody that the transaction's appends are committed.
+func (t *Tx) written() {
+	if len(t.appends) == 0 {
+		return
+	}
+	for i := range t.appends {
+		t.store.metrics.appended(t.appends[i].Events)
+	}
+	t.store.committed(queuesOf(t.appends))
 }
 
 // encode checks the requests and turns them into arrays.

@@ -20,6 +20,11 @@ type Event struct {
 	Key  string          // record key in Kafka
 	Data json.RawMessage // with Meta at most [MaxEventBytes]
 	Meta json.RawMessage // JSON of [events.Meta]
+
+	// For the figures only: whether it ends something, how (see [events.Ending]), and when that began; zero: unknown.
+	Ends    bool
+	Outcome string
+	Began   time.Time
 }
 
 // Job is an external side effect, inserted in the transaction that appends the events it belongs to.
@@ -142,5 +147,6 @@ func Encode(m events.Meta, e events.Event) (Event, error) {
 	if err != nil {
 		return Event{}, fmt.Errorf("encode meta of %s: %w", e.EventType(), err)
 	}
-	return Event{ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: meta}, nil
+	outcome, ends := events.OutcomeOf(e)
+	return Event{ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: meta, Ends: ends, Outcome: outcome}, nil
 }

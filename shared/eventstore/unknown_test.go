@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/pg"
@@ -22,7 +24,8 @@ func TestUnknownOutcomes(t *testing.T) {
 	defer proxy.stop()
 	pool := open(t, dsn, 4)
 	defer pool.Close()
-	s := eventstore.New(pool, eventstore.Options{Service: "counter", Registry: events.NewRegistry(Counted{})})
+	reg := prometheus.NewRegistry()
+	s := eventstore.New(pool, eventstore.Options{Service: "counter", Registry: events.NewRegistry(Counted{}), Metrics: reg})
 	defer run(t, s)()
 
 	const callers, each = 8, 80
@@ -41,6 +44,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		})
 	}
 	working.Wait()
+	expectCounts(t, reg, map[string]float64{"counted.v1 ": callers * each})
 	direct := eventstore.New(db.Pool, eventstore.Options{Service: "counter"})
 	for c := range callers {
 		history, err := direct.History(t.Context(), fmt.Sprintf("counter-%d", c), eventstore.Until{})
@@ -102,7 +106,8 @@ func TestWithinUnknownOutcomes(t *testing.T) {
 	defer proxy.stop()
 	pool := open(t, dsn, 8)
 	defer pool.Close()
-	s := eventstore.New(pool, eventstore.Options{Service: "counter"})
+	reg := prometheus.NewRegistry()
+	s := eventstore.New(pool, eventstore.Options{Service: "counter", Metrics: reg})
 	defer run(t, s)()
 
 	const callers, each = 6, 25
@@ -131,6 +136,7 @@ func TestWithinUnknownOutcomes(t *testing.T) {
 		})
 	}
 	working.Wait()
+	expectCounts(t, reg, map[string]float64{"counted.v1 ": callers * each})
 	wrong := one[int](t, db.Pool, `select count(*) from
  (select stream, count(*) n, max(version) v from events group by 1) e
  full join (select stream, count(*) n, count(distinct version) v from own group by 1) o using (stream)

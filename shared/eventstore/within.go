@@ -32,7 +32,7 @@ func (s *Store) Within(ctx context.Context, fn func(ctx context.Context, tx *Tx)
 		if err != nil && errors.Is(err, ErrUnknown) {
 			var written bool
 			if written, again = s.settled(ctx, tx); written {
-				s.committed(queuesOf(tx.appends))
+				tx.written()
 				return nil
 			}
 		}
