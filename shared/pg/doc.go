@@ -17,6 +17,8 @@
 // They are sent when the connection is made, so they are what RESET returns to. The server enforces them: a context
 // in Go ends nothing in a process that is frozen.
 //
+// [Figures] are what the server says of a database, for Prometheus.
+//
 // # Migrations
 //
 // [Migrate] applies sets of goose files. Each component (event store, relay, operator, a service) has a [Set] and a

@@ -81,6 +81,9 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 		if err := telemetry.RegisterPool(cfg.Metrics, "store", pool); err != nil {
 			return err
 		}
+		if err := telemetry.Register(cfg.Metrics, pg.NewFigures(pool)); err != nil {
+			return err
+		}
 	}
 	store := eventstore.New(pool, eventstore.Options{
 		Service: r.Definition.Name, Registry: r.Definition.Registry(), Log: cfg.Log, Metrics: cfg.Metrics,
