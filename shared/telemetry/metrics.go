@@ -18,7 +18,7 @@ type Metrics struct{ registry *prometheus.Registry }
 // NewMetrics makes the registry of a process.
 func NewMetrics() *Metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	return &Metrics{r}
 }
 
