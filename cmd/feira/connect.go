@@ -15,9 +15,18 @@ type databases struct {
 	Postgres string `env:"FEIRA_POSTGRES" placeholder:"DSN" help:"Address of the databases, postgres://…/{service}: {service} stands for the service's name. A variable FEIRA_POSTGRES_<SERVICE> gives one its own."`
 }
 
-// brokers says where Kafka is.
+// brokers says where Kafka is, and how to connect.
 type brokers struct {
-	Kafka []string `env:"FEIRA_KAFKA" default:"127.0.0.1:9092" help:"Addresses of Kafka brokers."`
+	Kafka        []string     `group:"Kafka:" env:"FEIRA_KAFKA" default:"127.0.0.1:9092" help:"Addresses of Kafka brokers."`
+	TLS          bool         `group:"Kafka:" name:"kafka-tls" env:"FEIRA_KAFKA_TLS" help:"Encrypt the connections."`
+	CA           string       `group:"Kafka:" name:"kafka-ca" env:"FEIRA_KAFKA_CA" placeholder:"FILE" help:"Authorities (PEM) that sign the brokers' certificates (default: the system's)."`
+	Cert         string       `group:"Kafka:" name:"kafka-cert" env:"FEIRA_KAFKA_CERT" placeholder:"FILE" help:"Certificate (PEM) to show to brokers that ask for one."`
+	Key          string       `group:"Kafka:" name:"kafka-key" env:"FEIRA_KAFKA_KEY" placeholder:"FILE" help:"Its private key (PEM)."`
+	ServerName   string       `group:"Kafka:" name:"kafka-server-name" env:"FEIRA_KAFKA_SERVER_NAME" placeholder:"NAME" help:"Name that the brokers' certificates carry (default: the host of each address)."`
+	SASL         string       `group:"Kafka:" name:"kafka-sasl" env:"FEIRA_KAFKA_SASL" placeholder:"MECHANISM" help:"Sign in by scram-sha-512, scram-sha-256, or plain, which needs TLS (default: do not sign in)."`
+	User         string       `group:"Kafka:" name:"kafka-user" env:"FEIRA_KAFKA_USER" placeholder:"NAME" help:"Who signs in."`
+	Password     kafka.Secret `group:"Kafka:" name:"kafka-password" env:"FEIRA_KAFKA_PASSWORD" placeholder:"SECRET" help:"The password. A flag shows in the list of processes; rather use the variable, or a file."`
+	PasswordFile string       `group:"Kafka:" name:"kafka-password-file" env:"FEIRA_KAFKA_PASSWORD_FILE" placeholder:"FILE" help:"File that holds the password."`
 }
 
 // dsn is the address of a service's database.
@@ -36,7 +45,26 @@ func (c databases) dsn(service string) (string, error) {
 }
 
 func (c brokers) kafka(client string) kafka.Config {
-	return kafka.Config{Brokers: c.Kafka, ClientID: client}
+	return kafka.Config{
+		Brokers: c.Kafka, ClientID: client,
+		TLS:  kafka.TLS{Enabled: c.TLS, CA: c.CA, Cert: c.Cert, Key: c.Key, ServerName: c.ServerName},
+		SASL: kafka.SASL{Mechanism: c.SASL, User: c.User, Password: c.Password},
+	}
+}
+
+// AfterApply reads the password's file and refuses settings that cannot work, before anything is started.
+func (c *brokers) AfterApply() error {
+	if c.PasswordFile != "" {
+		if c.Password != "" {
+			return errors.New("the password is given twice: by --kafka-password (FEIRA_KAFKA_PASSWORD) and by --kafka-password-file (FEIRA_KAFKA_PASSWORD_FILE); leave one out")
+		}
+		password, err := os.ReadFile(c.PasswordFile)
+		if err != nil {
+			return fmt.Errorf("--kafka-password-file (FEIRA_KAFKA_PASSWORD_FILE): %w", err)
+		}
+		c.Password = kafka.Secret(strings.TrimRight(string(password), "\r\n"))
+	}
+	return c.kafka("").Validate()
 }
 
 // loadEnv sets variables from the file named by --env-file or FEIRA_ENV_FILE, before flags are parsed. What is set

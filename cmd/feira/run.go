@@ -26,6 +26,7 @@ import (
 type runCmd struct {
 	databases `embed:""`
 	brokers   `embed:""`
+	safety    `embed:""`
 
 	Parts []string `arg:"" help:"Services by name, gateway, provider, or all: every service and the gateway."`
 
@@ -74,6 +75,11 @@ func (c *runCmd) Run(ctx context.Context) error {
 			return err
 		}
 		defer stop()
+	}
+	if len(services) > 0 {
+		if err := c.inspect(ctx, c.kafka("feira-inspect"), log); err != nil {
+			return err
+		}
 	}
 	h, err := c.host(ctx, services, log, metrics)
 	if err != nil {

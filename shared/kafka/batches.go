@@ -11,6 +11,7 @@ const (
 	batchBytes     = 900_000
 	recordOverhead = 40 // lengths, deltas and attributes of a record, rounded up
 	headerOverhead = 10
+	maxBatch       = batchBytes + 100 // with the batch's own header
 )
 
 // delivery is one call of Send: what is still to be written, by partition, and what has been.

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -20,12 +21,29 @@ const (
 	metadataRefresh   = 15 * time.Second // a new leader or partition is noticed after this at the latest
 )
 
-// Config says where Kafka is.
+// Config says where Kafka is, and how to connect. The zero TLS and SASL are a plain connection of nobody.
 type Config struct {
 	Brokers  []string     // addresses host:port of some brokers
 	ClientID string       // name shown in the broker's logs and quotas; "" is "feira"
 	Log      *slog.Logger // nil: discard
+	TLS      TLS
+	SASL     SASL
 }
+
+// String says what can be shown, without the password.
+func (c Config) String() string {
+	s := "kafka " + strings.Join(c.Brokers, ",")
+	if c.TLS.Enabled {
+		s += " over TLS"
+	}
+	if c.SASL.enabled() {
+		s += " as " + c.SASL.User + " by " + string(c.SASL.mechanism())
+	}
+	return s
+}
+
+// LogValue implements [slog.LogValuer].
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 func (c Config) log() *slog.Logger {
 	if c.Log == nil {
@@ -35,8 +53,14 @@ func (c Config) log() *slog.Logger {
 }
 
 // NewClient connects to Kafka for metadata, offsets and administration. It fails when no broker answers.
-func NewClient(cfg Config) (sarama.Client, error) {
-	return sarama.NewClient(cfg.Brokers, baseConfig(cfg))
+func NewClient(cfg Config) (sarama.Client, error) { return newClient(cfg, baseConfig(cfg)) }
+
+func newClient(cfg Config, c *sarama.Config) (sarama.Client, error) {
+	client, err := sarama.NewClient(cfg.Brokers, c)
+	if err != nil {
+		return nil, explain(cfg, err)
+	}
+	return client, nil
 }
 
 // baseConfig is what all clients have in common. Sarama's own defaults would lose events: they speak protocol
@@ -48,10 +72,11 @@ func baseConfig(cfg Config) *sarama.Config {
 	if c.ClientID == "" {
 		c.ClientID = "feira"
 	}
-	c.Net.DialTimeout = 3 * time.Second
+	c.Net.DialTimeout, c.Net.KeepAlive = dialTimeout, keepAlive // the dialer's own; for sarama's checks
 	c.Net.ReadTimeout = readTimeout
 	c.Net.WriteTimeout = 5 * time.Second
-	c.Net.KeepAlive = 5 * time.Second
+	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{tls: cfg.TLS, sasl: cfg.SASL} // which also does TLS
+	signIn(c, cfg.SASL)
 	c.Net.MaxOpenRequests = 1 // a second request in flight could overtake the first one's retry
 	c.Metadata.RefreshFrequency = metadataRefresh
 	c.Metadata.AllowAutoTopicCreation = false // a misspelt topic is an error, not a new topic
@@ -65,6 +90,18 @@ func baseConfig(cfg Config) *sarama.Config {
 	c.Producer.Return.Successes = true
 	c.Producer.Return.Errors = true
 	return c
+}
+
+func signIn(c *sarama.Config, s SASL) {
+	if !s.enabled() {
+		return
+	}
+	c.Net.SASL.Enable = true
+	c.Net.SASL.Mechanism = s.mechanism()
+	c.Net.SASL.User, c.Net.SASL.Password = s.User, string(s.Password)
+	if hash := scramHash(s.mechanism()); hash != nil {
+		c.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &exchange{hash: hash} }
+	}
 }
 
 // ConsumerConfig is the configuration of a consumer group member. instanceID is its stable name within the

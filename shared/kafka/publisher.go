@@ -86,7 +86,7 @@ type place struct {
 
 // NewPublisher connects to Kafka. It fails when no broker answers.
 func NewPublisher(cfg Config) (*Publisher, error) {
-	client, err := sarama.NewClient(cfg.Brokers, publisherConfig(cfg))
+	client, err := newClient(cfg, publisherConfig(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("kafka: connect the publisher: %w", err)
 	}

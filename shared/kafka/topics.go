@@ -146,7 +146,7 @@ func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetad
 	if n := len(found.Partitions); n != int(t.Partitions) {
 		diff = append(diff, TopicDifference{t.Name, "number of partitions", strconv.Itoa(n), strconv.Itoa(int(t.Partitions))})
 	}
-	have, err := configOf(admin, t.Name)
+	have, err := readSettings(admin, sarama.TopicResource, t.Name, cleanupPolicy, timestampType, retentionMS, retentionBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -163,25 +163,22 @@ func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetad
 	return diff, nil
 }
 
-// configOf reads the settings that are checked.
-func configOf(admin sarama.ClusterAdmin, topic string) (map[string]string, error) {
-	resources, err := admin.DescribeConfigs([]*sarama.ConfigResource{{
-		Type: sarama.TopicResource, Name: topic,
-		ConfigNames: []string{cleanupPolicy, timestampType, retentionMS, retentionBytes},
-	}}, sarama.DescribeConfigsOptions{})
+// readSettings reads settings of a topic or a broker as they are in effect. Errors: a [sarama.KError].
+func readSettings(admin sarama.ClusterAdmin, kind sarama.ConfigResourceType, name string, settings ...string) (map[string]string, error) {
+	resources, err := admin.DescribeConfigs([]*sarama.ConfigResource{{Type: kind, Name: name, ConfigNames: settings}}, sarama.DescribeConfigsOptions{})
 	if err != nil {
 		return nil, err
 	}
-	config := map[string]string{}
+	have := map[string]string{}
 	for _, r := range resources {
 		if r.ErrorCode != sarama.ErrNoError {
-			return nil, fmt.Errorf("read its settings: %w", r.ErrorCode)
+			return nil, fmt.Errorf("read the settings: %w", r.ErrorCode)
 		}
 		for _, e := range r.Configs {
-			config[e.Name] = e.Value
+			have[e.Name] = e.Value
 		}
 	}
-	return config, nil
+	return have, nil
 }
 
 // awaitLeaders waits until a new topic can be written: Kafka answers the creation before its brokers know of it.
