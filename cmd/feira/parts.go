@@ -26,7 +26,7 @@ func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, met
 	for name, handler := range h.Handlers() {
 		backends[name] = handler
 	}
-	if c.has("gateway") || c.has("all") {
+	if front.Public = c.has("gateway") || c.has("all"); front.Public {
 		for name, address := range c.Upstreams {
 			proxy, err := gateway.Proxy(address, log)
 			if err != nil {

@@ -44,7 +44,7 @@ func (d *demo) mount() (err error) {
 	pages.HandleFunc("GET /{$}", feed.Page)
 	pages.HandleFunc("GET /live", feed.Events)
 	d.handler, err = host.Front{
-		Services: d.host.Handlers(), Pages: pages, Health: d.health, Metrics: d.metrics, Log: d.log,
+		Services: d.host.Handlers(), Pages: pages, Health: d.health, Metrics: d.metrics, Public: true, Log: d.log,
 	}.Handler()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feira-shop/feira/shared/web"
 	"github.com/feira-shop/feira/shared/web/docs"
@@ -28,6 +29,8 @@ type Options struct {
 	Services map[string]http.Handler
 	Page     http.Handler // everything outside of /v1, /docs and /openapi.yaml; nil: 404
 	Log      *slog.Logger // nil: discard
+	// Metrics is where the answers to clients are counted; nil: nowhere, as where another gateway is in front.
+	Metrics prometheus.Registerer
 }
 
 // UnknownServiceError says that a backend was given for a service that the description does not have.
@@ -60,6 +63,10 @@ func New(o Options) (http.Handler, error) {
 	if err := knownOnly(o.Services, routes); err != nil {
 		return nil, err
 	}
+	counted, err := newAnswers(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	fail := web.Failures(o.Log)
 	notFound := func(w http.ResponseWriter, r *http.Request) { fail(w, r, web.NewError(web.NotFound, "", "")) }
 	r := chi.NewRouter()
@@ -67,10 +74,11 @@ func New(o Options) (http.Handler, error) {
 	for pattern, methods := range routes {
 		// Any other method: a service that has the path says which it allows. (Handle first: it sets all methods.)
 		if services := slices.Sorted(maps.Values(methods)); len(services) > 0 {
-			r.Handle(pattern, backend(o.Services[services[0]], services[0], fail))
+			r.Handle(pattern, counted.count(pattern, backend(o.Services[services[0]], services[0], fail)))
 		}
 		for method, service := range methods {
-			r.Method(method, pattern, backend(o.Services[service], service, fail))
+			counted.begin(pattern, method)
+			r.Method(method, pattern, counted.count(pattern, backend(o.Services[service], service, fail)))
 		}
 	}
 	described := docs.Handler(o.Source)

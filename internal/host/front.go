@@ -22,6 +22,7 @@ type Front struct {
 	Pages    *http.ServeMux          // what else is answered; health and metrics are added to it
 	Health   *web.Health
 	Metrics  *telemetry.Metrics
+	Public   bool         // clients of the shop come here: what they are answered is counted, as of the gateway
 	Log      *slog.Logger // nil: discard
 }
 
@@ -32,7 +33,11 @@ func (f Front) Handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gateway.New(gateway.Options{Spec: spec, Source: api.Source(), Services: f.Services, Page: f.Pages, Log: f.Log})
+	o := gateway.Options{Spec: spec, Source: api.Source(), Services: f.Services, Page: f.Pages, Log: f.Log}
+	if f.Public {
+		o.Metrics = f.Metrics.Service("gateway")
+	}
+	return gateway.New(o)
 }
 
 // AddHealth adds /livez, /readyz and /metrics to the pages.

@@ -143,7 +143,7 @@ func (s *Shop) open(ctx context.Context, tb testing.TB, h *host.Host) {
 	health := web.NewHealth(s.Log.Logger())
 	h.AddChecks(health)
 	handler, err := host.Front{
-		Services: h.Handlers(), Pages: http.NewServeMux(), Health: health, Metrics: s.metrics, Log: s.Log.Logger(),
+		Services: h.Handlers(), Pages: http.NewServeMux(), Health: health, Metrics: s.metrics, Public: true, Log: s.Log.Logger(),
 	}.Handler()
 	must(tb, "build the API", err)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

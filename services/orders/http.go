@@ -98,6 +98,7 @@ func (h *handlers) await(ctx context.Context, id string, o decider.Outcome[Order
 	if wait <= 0 || done(o) {
 		return o, nil
 	}
+	defer web.Waiting(ctx)()
 	changed, stop := h.store.Watch(Stream(id))
 	defer stop()
 	limit := time.NewTimer(wait)

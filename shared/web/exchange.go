@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // exchange is what the layers know of one request. One context value keeps the chain cheap.
@@ -15,6 +16,7 @@ type exchange struct {
 	params      map[string]string // of the path, unescaped
 	traceparent string
 	streams     bool
+	waited      time.Duration // because the client wanted it to, see [Waiting]
 }
 
 type exchangeKey struct{}
@@ -45,6 +47,17 @@ func Traceparent(ctx context.Context) string {
 func WantsEvents(ctx context.Context) bool {
 	x := exchangeOf(ctx)
 	return x != nil && x.streams
+}
+
+// Waiting says that the handler now waits because the client asked for it (Prefer: wait), until done is called. This
+// time is no part of feira_http_request_duration_seconds: long polls do not make a shop look slow.
+func Waiting(ctx context.Context) (done func()) {
+	x := exchangeOf(ctx)
+	if x == nil {
+		return func() {}
+	}
+	begin := time.Now()
+	return func() { x.waited += time.Since(begin) }
 }
 
 // requestID takes the client's (or the gateway's) id when it is harmless in a log, else makes one.

@@ -17,7 +17,7 @@ import (
 func newHistogram(r prometheus.Registerer) (*prometheus.HistogramVec, error) {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "feira_http_request_duration_seconds",
-		Help:    "Time to answer a request; event streams are not counted.",
+		Help:    "Time to answer a request, without what the client asked it to wait; event streams are not counted.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"route", "method", "code"})
 	if r == nil {
@@ -65,7 +65,7 @@ func (l *layers) observed(r *http.Request, x *exchange, w middleware.WrapRespons
 		route = x.op.pattern
 	}
 	if !x.streams {
-		l.hist.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Observe(took.Seconds())
+		l.hist.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Observe((took - x.waited).Seconds())
 	}
 	level := slog.LevelInfo
 	if status >= http.StatusInternalServerError {

@@ -182,6 +182,26 @@ func TestMetricsAndAccessLogByRoute(t *testing.T) {
 	}
 }
 
+// What a client asked to wait is no slowness of the shop.
+func TestWaitingByWishIsNotTimeToAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		done := Waiting(r.Context())
+		<-time.After(300 * time.Millisecond)
+		done()
+	}), nil)
+	b.call(http.MethodGet, order, "")
+	families, err := b.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := families[0].GetMetric()[0].GetHistogram()
+	if h.GetSampleCount() != 1 || h.GetSampleSum() < 0 || h.GetSampleSum() >= 0.3 {
+		t.Errorf("a request that waited 0.3 s by wish counts as %v", h)
+	}
+	Waiting(context.Background())() // outside of a request
+}
+
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
