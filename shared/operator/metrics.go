@@ -19,6 +19,7 @@ type metrics struct {
 	batch      prometheus.Histogram
 	duration   prometheus.Histogram
 	bytes      prometheus.Histogram
+	reaction   prometheus.Histogram
 	paused     prometheus.Gauge
 	stopped    prometheus.Gauge
 	gauges     []prometheus.Collector
@@ -47,8 +48,10 @@ func newMetrics(o *Operator) *metrics {
 		batch:      histogram("batch_events", "Events applied per transaction.", prometheus.ExponentialBuckets(1, 2, 11)),
 		duration:   histogram("checkpoint_seconds", "Duration of a transaction, from begin to commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
 		bytes:      histogram("checkpoint_bytes", "Bytes of state saved per transaction by handlers that tell, else of the events applied.", prometheus.ExponentialBuckets(256, 4, 10)),
-		paused:     gauge("paused", "1 while the operator is paused."),
-		stopped:    gauge("stopped", "1 while the operator is stopped by a named error."),
+		reaction: histogram("reaction_seconds", "From the writing of an event to the commit of its effects here.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}),
+		paused:  gauge("paused", "1 while the operator is paused."),
+		stopped: gauge("stopped", "1 while the operator is stopped by a named error."),
 	}
 	computed := func(name, help string, f func() float64) {
 		m.gauges = append(m.gauges, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "feira_operator_" + name, Help: help, ConstLabels: labels}, f))
@@ -61,7 +64,7 @@ func newMetrics(o *Operator) *metrics {
 
 func (m *metrics) collectors() []prometheus.Collector {
 	all := append([]prometheus.Collector{m.processed, m.duplicates, m.unknown, m.parked, m.fenced, m.retries, m.restarts,
-		m.batch, m.duration, m.bytes, m.paused, m.stopped}, m.gauges...)
+		m.batch, m.duration, m.bytes, m.reaction, m.paused, m.stopped}, m.gauges...)
 	if own, ok := m.op.handler.(prometheus.Collector); ok { // a handler with state has some of its own
 		all = append(all, own)
 	}
@@ -91,10 +94,14 @@ func (m *metrics) unregister(reg prometheus.Registerer) {
 
 // passed counts the records of a part that is done.
 func (m *metrics) passed(p *part) {
+	now := time.Now()
 	for _, s := range p.steps {
 		switch s.fate {
 		case applied:
 			m.processed.Inc()
+			if at := s.rec.RecordedAt; !at.IsZero() { // strangers do not say when they wrote it
+				m.reaction.Observe(max(0, now.Sub(at).Seconds()))
+			}
 		case duplicate:
 			m.duplicates.Inc()
 		case unknown:

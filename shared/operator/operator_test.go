@@ -92,6 +92,23 @@ func samples(t *testing.T, h prometheus.Histogram) uint64 {
 	return out.GetHistogram().GetSampleCount()
 }
 
+// reactions counts the events that operators measured from their writing to their effects.
+func reactions(t *testing.T, registry *prometheus.Registry) (n uint64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "feira_operator_reaction_seconds" {
+				n += m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return n
+}
+
 func TestMetricsOfSeveralOperatorsShareARegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, facts)
@@ -117,12 +134,13 @@ func TestMetricsOfSeveralOperatorsShareARegistry(t *testing.T) {
 	for _, name := range []string{
 		"events_processed_total", "lag_events", "lag_seconds", "batch_events", "checkpoint_seconds", "checkpoint_bytes",
 		"duplicates_dropped_total", "parked", "events_parked_total", "commits_fenced_total", "restarts_total",
-		"retries_total", "unknown_types_skipped_total", "paused", "stopped",
+		"retries_total", "unknown_types_skipped_total", "paused", "stopped", "reaction_seconds",
 	} {
 		if found[name] != 2 {
 			t.Errorf("metric %s: found for %d operators, want 2", name, found[name])
 		}
 	}
+	w.await("measured reactions", func() bool { return reactions(t, registry) == 40 }) // counted after the commit
 	for _, stop := range stops {
 		stop()
 	}
