@@ -102,7 +102,7 @@ func (s *Shop) unique(what string) string { return what + strconv.FormatInt(s.ma
 func (s *Shop) startProvider(ctx context.Context, tb testing.TB, secret string) (url string) {
 	tb.Helper()
 	must(tb, "migrate the provider", migrateProvider(ctx, s.databases[Provider].dsn))
-	p := provider.New(provider.Options{Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger()})
+	p := provider.New(provider.Options{Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger(), Metrics: s.metrics.Service(Provider)})
 	server := httptest.NewServer(p.Handler())
 	tb.Cleanup(func() { p.Close(); server.Close() })
 	return server.URL

@@ -22,6 +22,7 @@ func TestShop(t *testing.T) {
 	})
 	t.Run("Contract", func(t *testing.T) { journeys.Contract(t, s) })
 	t.Run("Metrics", func(t *testing.T) { metrics(t, s) })
+	t.Run("MetricsAreDocumented", func(t *testing.T) { documented(t, s) })
 	t.Run("NoCardNumbers", func(t *testing.T) { journeys.NoCardNumbers(t, s, s.Log.String()) })
 	t.Run("AddedLater", func(t *testing.T) { addedLater(t, s) })
 }
