@@ -2,10 +2,10 @@
 GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help demo test race bench verify format lint generate drift audit
+.PHONY: help demo test race bench verify format lint generate drift audit images compose-test
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
 
 demo: ## run the whole shop on embedded infrastructure
 	$(GO) run ./cmd/feira demo
@@ -40,3 +40,11 @@ drift: ## fail when generated code is not what the sources give
 
 audit: ## known vulnerabilities (needs the public database)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
+KAFKA ?= 4.4.0
+
+images: ## images of feira, Kafka (KAFKA=4.4.0) and Postgres, without an image registry
+	deployments/images/build.sh $(KAFKA)
+
+compose-test: ## the Compose file for real: needs Docker with Compose, and make images
+	$(GO) test -tags e2e -count 1 -timeout 20m -v ./e2e/compose

@@ -14,7 +14,8 @@ import (
 )
 
 type cli struct {
-	EnvFile string `placeholder:"FILE" help:"File of NAME=value lines to take variables from, such as the feira.env that a demo writes; what is set already stays ($$FEIRA_ENV_FILE)."`
+	EnvFile string           `placeholder:"FILE" help:"File of NAME=value lines to take variables from, such as the feira.env that a demo writes; what is set already stays ($$FEIRA_ENV_FILE)."`
+	Version kong.VersionFlag `help:"Print the version and end."`
 
 	Demo    demoCmd    `cmd:"" help:"Run the whole shop on embedded Kafka and Postgres, with simulated shoppers."`
 	Run     runCmd     `cmd:"" help:"Run services, the gateway or the provider simulator against given addresses."`
@@ -22,6 +23,8 @@ type cli struct {
 	Verify  verifyCmd  `cmd:"" help:"Recompute every table from the event stores and print what differs."`
 	Load    loadCmd    `cmd:"" help:"Put load on a shop and measure latencies."`
 	Token   tokenCmd   `cmd:"" help:"Sign a token for the API."`
+	Health  healthCmd  `cmd:"" help:"Ask a process of this machine whether it is ready; exit code 1 if not."`
+	Setup   setupCmd   `cmd:"" help:"Prepare a deployment: secrets, logins and databases."`
 	Admin   adminCmd   `cmd:"" help:"Look after operators: lag, pause, parked records, holes, states."`
 }
 
@@ -47,6 +50,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	var c cli
 	parser, err := kong.New(&c, kong.Name("feira"), kong.Description(description),
+		kong.Vars{"version": versionText()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		return err

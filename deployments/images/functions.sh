@@ -19,9 +19,9 @@ current() {
 
 # build IMAGE INPUTS FOLDER OPTION…
 build() {
-  local image=$1 inputs=$2 folder=$3
+  local image=$1 inputs=$2 folder=$3 said
   shift 3
-  docker build -q -t "$image" --label "shop.feira.inputs=$inputs" "$@" "$folder" >/dev/null
+  said=$(docker build -t "$image" --label "shop.feira.inputs=$inputs" "$@" "$folder" 2>&1) || fail "$image: $said"
   echo "images: $image, $(docker image inspect -f '{{.Size}}' "$image" | awk '{printf "%d MB", $1 / 1e6}'), in $SECONDS s"
 }
 
