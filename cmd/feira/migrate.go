@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/feira-shop/feira/internal/shop"
 	"github.com/feira-shop/feira/shared/events"
@@ -15,9 +16,11 @@ type migrateCmd struct {
 	databases `embed:""`
 	brokers   `embed:""`
 
-	Services    []string `arg:"" optional:"" help:"Services whose databases to migrate, or provider; none: all services."`
-	Replication int16    `env:"FEIRA_KAFKA_REPLICATION" default:"0" help:"Copies of each partition of topics that are made; 0: the broker's default."`
-	Topics      bool     `default:"true" negatable:"" help:"Also make and check the topics."`
+	Services    []string      `arg:"" optional:"" help:"Services whose databases to migrate, or provider; none: all services."`
+	Replication int16         `env:"FEIRA_KAFKA_REPLICATION" default:"0" help:"Copies of each partition of topics that are made; 0: three, or as many as there are brokers."`
+	MinInSync   int16         `name:"min-insync" env:"FEIRA_KAFKA_MIN_INSYNC" default:"0" help:"Copies that must have an event before it is acknowledged; 0: one less than there are copies, at least 1. Also set on topics that are there, if given."`
+	Retention   time.Duration `name:"clicks-retention" env:"FEIRA_CLICKS_RETENTION" default:"0" help:"How long clicks are kept, at least 1h; 0: 168h for a new topic, and unchanged for one that is there. Events are kept for ever."`
+	Topics      bool          `default:"true" negatable:"" help:"Also make and check the topics."`
 }
 
 // Run migrates.
@@ -50,11 +53,18 @@ func (c *migrateCmd) Run(ctx context.Context) error {
 	if !c.Topics {
 		return nil
 	}
-	if err := kafka.EnsureTopics(ctx, c.kafka("feira-migrate"), events.Topics(), kafka.EnsureOptions{Replication: c.Replication}); err != nil {
+	if err := kafka.EnsureTopics(ctx, c.kafka("feira-migrate"), events.Topics(), c.options()); err != nil {
 		return err
 	}
 	fmt.Println("checked", len(events.Topics()), "topics")
 	return nil
+}
+
+func (c *migrateCmd) options() kafka.EnsureOptions {
+	return kafka.EnsureOptions{
+		Replication: c.Replication, MinInSync: c.MinInSync, Retention: c.Retention,
+		Report: func(what string) { fmt.Println(what) },
+	}
 }
 
 func (c *migrateCmd) provider(ctx context.Context) error {

@@ -37,7 +37,7 @@ func (c Config) String() string {
 		s += " over TLS"
 	}
 	if c.SASL.enabled() {
-		s += " as " + c.SASL.User + " by " + string(c.SASL.mechanism())
+		s += " as " + c.SASL.String()
 	}
 	return s
 }
@@ -75,7 +75,7 @@ func baseConfig(cfg Config) *sarama.Config {
 	c.Net.DialTimeout, c.Net.KeepAlive = dialTimeout, keepAlive // the dialer's own; for sarama's checks
 	c.Net.ReadTimeout = readTimeout
 	c.Net.WriteTimeout = 5 * time.Second
-	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{tls: cfg.TLS, sasl: cfg.SASL} // which also does TLS
+	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{cfg.TLS, cfg.SASL, handshakeTimeout} // does TLS
 	signIn(c, cfg.SASL)
 	c.Net.MaxOpenRequests = 1 // a second request in flight could overtake the first one's retry
 	c.Metadata.RefreshFrequency = metadataRefresh

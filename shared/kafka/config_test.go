@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -60,3 +62,47 @@ func TestPartitionerIsThatOfJava(t *testing.T) {
 		}
 	}
 }
+
+// The address that was reached decides, since brokers name each other as they like.
+func TestPasswordsAreNotSentInTheClear(t *testing.T) {
+	t.Parallel()
+	plain := dialer{sasl: SASL{Mechanism: "plain", User: "feira", Password: "x"}}
+	var refused *CleartextPasswordError
+	if _, err := plain.secure(reached("10.1.2.3"), "localhost:9092"); !errors.As(err, &refused) || refused.Broker != "localhost:9092" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := plain.secure(reached("127.0.0.1"), "kafka.example:9092"); err != nil {
+		t.Errorf("on this machine: %v", err)
+	}
+	scram := dialer{sasl: SASL{Mechanism: "scram-sha-256", User: "feira", Password: "x"}}
+	if _, err := scram.secure(reached("10.1.2.3"), "kafka.example:9092"); err != nil {
+		t.Errorf("SCRAM sends no password: %v", err)
+	}
+}
+
+func TestSignInIsPassedOn(t *testing.T) {
+	t.Parallel()
+	cfg := Config{SASL: SASL{Mechanism: "scram-sha-512", User: "feira", Password: "x"}, TLS: TLS{Enabled: true}}
+	for name, c := range map[string]*sarama.Config{"base": baseConfig(cfg), "publisher": publisherConfig(cfg), "consumer": ConsumerConfig(cfg, "member")} {
+		s := c.Net.SASL
+		if !s.Enable || s.Mechanism != sarama.SASLTypeSCRAMSHA512 || s.User != "feira" || s.Password != "x" || s.SCRAMClientGeneratorFunc == nil {
+			t.Errorf("%s: %+v", name, s.Mechanism)
+		}
+		if d, ok := c.Net.Proxy.Dialer.(dialer); !ok || !c.Net.Proxy.Enable || !d.tls.Enabled || d.handshake != handshakeTimeout {
+			t.Errorf("%s does not use the dialer", name)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// reached is a connection to an address.
+type reachedConn struct {
+	net.Conn
+	ip string
+}
+
+func reached(ip string) net.Conn { return reachedConn{ip: ip} }
+
+func (c reachedConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.ip), Port: 9092} }

@@ -25,34 +25,35 @@ const (
 // dialer opens the connections of all clients. What goes wrong with TLS or a sign-in is named with the broker's
 // address: sarama would say "EOF".
 type dialer struct {
-	tls  TLS
-	sasl SASL
+	tls       TLS
+	sasl      SASL
+	handshake time.Duration // how long one may take
 }
 
 // Dial implements sarama's dialer, which has no context.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout+handshakeTimeout)
-	defer cancel()
 	open := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
-	c, err := open.DialContext(ctx, network, address)
+	raw, err := open.DialContext(context.Background(), network, address)
 	if err != nil {
 		return nil, err
 	}
-	if d.tls.Enabled {
-		secure, err := d.secure(ctx, c, address)
-		if err != nil {
-			_ = c.Close()
-			return nil, err
-		}
-		c = secure
-	} else if d.sasl.plain() && !local(c) {
-		_ = c.Close()
-		return nil, &CleartextPasswordError{Broker: address}
+	c, err := d.secure(raw, address)
+	if err != nil {
+		_ = raw.Close() // a failed handshake has closed it
+		return nil, err
 	}
 	return &conn{Conn: c, dialer: d, address: address}, nil
 }
 
-func (d dialer) secure(ctx context.Context, c net.Conn, address string) (net.Conn, error) {
+// secure encrypts a connection, where that is asked for; where it is not, it refuses to send a password in the clear.
+// The address decides that and not the name it was asked by, because brokers tell each other's names.
+func (d dialer) secure(c net.Conn, address string) (net.Conn, error) {
+	if !d.tls.Enabled {
+		if d.sasl.plain() && !local(c) {
+			return nil, &CleartextPasswordError{Broker: address}
+		}
+		return c, nil
+	}
 	config, problems := d.tls.config()
 	if err := wrong(problems); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (d dialer) secure(ctx context.Context, c net.Conn, address string) (net.Con
 		}
 		config.ServerName = host
 	}
-	limit, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	limit, cancel := context.WithTimeout(context.Background(), d.handshake)
 	defer cancel()
 	secure := tls.Client(c, config)
 	if err := secure.HandshakeContext(limit); err != nil {

@@ -46,7 +46,7 @@ func (e *TLSError) reason() string {
 	case errors.As(e.Err, &header), errors.Is(e.Err, io.EOF), errors.Is(e.Err, syscall.ECONNRESET):
 		return "it does not seem to speak TLS at this port; take its TLS port, or leave out " + flagTLS
 	case errors.Is(e.Err, context.DeadlineExceeded):
-		return fmt.Sprintf("it did not finish the handshake in %s", handshakeTimeout)
+		return "it did not finish the handshake in time; it is frozen, or does not speak TLS at this port, see " + flagTLS
 	case errors.As(e.Err, &op) && op.Op == "remote error":
 		return "it refused this client's side; see " + flagCert + " and " + flagKey
 	}

@@ -22,7 +22,7 @@ const (
 	flagServerName = "--kafka-server-name (FEIRA_KAFKA_SERVER_NAME)"
 	flagSASL       = "--kafka-sasl (FEIRA_KAFKA_SASL)"
 	flagUser       = "--kafka-user (FEIRA_KAFKA_USER)"
-	flagPassword   = "--kafka-password-file (FEIRA_KAFKA_PASSWORD_FILE, or FEIRA_KAFKA_PASSWORD)" //nolint:gosec // names of settings
+	flagPassword   = "--kafka-password-file (FEIRA_KAFKA_PASSWORD_FILE, or FEIRA_KAFKA_PASSWORD)"
 )
 
 // TLS says how brokers are known, and how they know this client. The files are read at each new connection, so a
@@ -41,6 +41,14 @@ type SASL struct {
 	Password  Secret
 }
 
+// String says who signs in and how.
+func (s SASL) String() string {
+	if !s.enabled() {
+		return "nobody"
+	}
+	return s.User + " by " + string(s.mechanism())
+}
+
 // Secret is a text that shows itself only to who converts it: printed, logged or encoded it is a placeholder.
 type Secret string
 
@@ -54,8 +62,8 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString implements [fmt.GoStringer].
-func (s Secret) GoString() string { return s.String() }
+// Format implements [fmt.Formatter] for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
 // MarshalText implements [encoding.TextMarshaler], which JSON and slog use.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

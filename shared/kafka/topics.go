@@ -21,12 +21,6 @@ const (
 	timestampType  = "message.timestamp.type"
 )
 
-// EnsureOptions say how [EnsureTopics] creates topics.
-type EnsureOptions struct {
-	Replication int16 // copies of each partition; 0 is the broker's default
-	CheckOnly   bool  // a missing topic is a difference instead of being created
-}
-
 // TopicDifference is one setting of a topic that is not as it must be.
 type TopicDifference struct {
 	Topic, Setting, Have, Want string
@@ -47,8 +41,9 @@ func (e *TopicsError) Error() string {
 		"); correct the settings with kafka-configs, or create the topics anew before anything is published"
 }
 
-// EnsureTopics creates the missing topics and checks the settings of those that exist. It returns when every
-// partition has a leader. Errors: [*TopicsError]; anything else is Kafka's and worth a retry.
+// EnsureTopics creates the missing topics and checks the settings of those that exist; of these it changes only what
+// the options name and can be changed back. It returns when every partition has a leader. Errors: [*ConfigError] for
+// options that cannot work on this cluster, [*TopicsError]; anything else is Kafka's and worth a retry.
 func EnsureTopics(ctx context.Context, cfg Config, topics []events.Topic, opts EnsureOptions) error {
 	client, err := NewClient(cfg)
 	if err != nil {
@@ -59,12 +54,16 @@ func EnsureTopics(ctx context.Context, cfg Config, topics []events.Topic, opts E
 	if err != nil {
 		return fmt.Errorf("kafka: find the controller: %w", err)
 	}
+	e := ensuring{client: client, admin: admin, opts: opts}
+	if e.durability, err = opts.durability(len(client.Brokers())); err != nil {
+		return err
+	}
 	var diff []TopicDifference
 	for _, t := range topics {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		d, err := ensureTopic(ctx, client, admin, t, opts)
+		d, err := e.topic(ctx, opts.declared(t))
 		if err != nil {
 			return fmt.Errorf("kafka: topic %s: %w", t.Name, err)
 		}
@@ -76,35 +75,63 @@ func EnsureTopics(ctx context.Context, cfg Config, topics []events.Topic, opts E
 	return nil
 }
 
-func ensureTopic(ctx context.Context, client sarama.Client, admin sarama.ClusterAdmin, t events.Topic, opts EnsureOptions) ([]TopicDifference, error) {
-	found, err := describe(admin, t.Name)
-	if err != nil {
-		return nil, err
-	}
+// ensuring is one call of [EnsureTopics].
+type ensuring struct {
+	client sarama.Client
+	admin  sarama.ClusterAdmin
+	opts   EnsureOptions
+	durability
+}
+
+func (e *ensuring) topic(ctx context.Context, t events.Topic) ([]TopicDifference, error) {
+	found, err := describe(e.admin, t.Name)
 	switch {
+	case err != nil:
+		return nil, err
 	case found != nil:
-		return compare(admin, t, found)
-	case opts.CheckOnly:
+		return e.existing(t, found)
+	case e.opts.CheckOnly:
 		return []TopicDifference{{t.Name, "topic", "missing", "there (feira migrate creates it)"}}, nil
 	}
-	replication := opts.Replication
-	if replication == 0 {
-		replication = -1
-	}
-	err = admin.CreateTopic(t.Name, &sarama.TopicDetail{
-		NumPartitions: t.Partitions, ReplicationFactor: replication, ConfigEntries: settings(t),
+	err = e.admin.CreateTopic(t.Name, &sarama.TopicDetail{
+		NumPartitions: t.Partitions, ReplicationFactor: e.copies, ConfigEntries: e.settings(t),
 	}, false)
 	// Another process may have been faster; what it made is checked like any other.
 	if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
 		return nil, err
 	}
-	if err := awaitLeaders(ctx, client, t); err != nil {
+	made := err == nil
+	if err := awaitLeaders(ctx, e.client, t); err != nil {
 		return nil, err
 	}
-	if found, err = describe(admin, t.Name); err != nil || found == nil {
+	if found, err = describe(e.admin, t.Name); err != nil || found == nil {
 		return nil, errors.Join(errors.New("created, but not in the metadata yet"), err)
 	}
-	return compare(admin, t, found)
+	if made {
+		e.opts.report("made %s: %d partitions, copies %d, in sync at least %d", t.Name, t.Partitions, e.copies, e.inSync)
+	}
+	return compare(e.admin, t, found)
+}
+
+func (e *ensuring) existing(t events.Topic, found *sarama.TopicMetadata) ([]TopicDifference, error) {
+	diff, err := compare(e.admin, t, found)
+	if err != nil {
+		return nil, err
+	}
+	wishes := e.opts.wishes(t, found)
+	if len(wishes) == 0 && !e.opts.CheckOnly {
+		err = e.opts.adjust(e.admin, t)
+	}
+	return append(diff, wishes...), err
+}
+
+// settings are all settings of a new topic.
+func (d durability) settings(t events.Topic) map[string]*string {
+	all := settings(t)
+	inSync, never := strconv.Itoa(int(d.inSync)), "false"
+	all[minInSync] = &inSync
+	all[uncleanLeader] = &never // a leader that lacks acknowledged events would lose them for everybody
+	return all
 }
 
 // describe returns nil for a topic that does not exist.
@@ -123,7 +150,7 @@ func describe(admin sarama.ClusterAdmin, name string) (*sarama.TopicMetadata, er
 	return metas[0], nil
 }
 
-// settings are the topic's settings as Kafka names them.
+// settings are what the topic is declared as, as Kafka names it.
 func settings(t events.Topic) map[string]*string {
 	policy, stamp := "delete", "CreateTime"
 	if t.Compacted {
@@ -146,7 +173,7 @@ func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetad
 	if n := len(found.Partitions); n != int(t.Partitions) {
 		diff = append(diff, TopicDifference{t.Name, "number of partitions", strconv.Itoa(n), strconv.Itoa(int(t.Partitions))})
 	}
-	have, err := readSettings(admin, sarama.TopicResource, t.Name, cleanupPolicy, timestampType, retentionMS, retentionBytes)
+	have, err := readSettings(admin, sarama.TopicResource, t.Name, cleanupPolicy, timestampType, retentionMS, retentionBytes, uncleanLeader)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +186,9 @@ func compare(admin sarama.ClusterAdmin, t events.Topic, found *sarama.TopicMetad
 		if have[name] != *want[name] {
 			diff = append(diff, TopicDifference{t.Name, name, have[name], *want[name]})
 		}
+	}
+	if have[uncleanLeader] == "true" {
+		diff = append(diff, TopicDifference{t.Name, uncleanLeader, "true", "false"})
 	}
 	return diff, nil
 }

@@ -14,7 +14,7 @@ import (
 func TestTopicsAreCreatedAsTheyMustBe(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.New(t, events.Topics()...)
-	admin := adminOf(t, b)
+	admin := adminTo(t, b.Config("admin"))
 	for _, topic := range events.Topics() {
 		metas, err := admin.DescribeTopics([]string{topic.Name})
 		if err != nil {
@@ -55,6 +55,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 		"cleanup":    {6, map[string]string{"retention.ms": "-1", "cleanup.policy": "compact"}, events.Orders, "cleanup.policy"},
 		"compaction": {6, nil, events.Catalog, "cleanup.policy"},
 		"timestamps": {3, nil, events.Clicks, "message.timestamp.type"},
+		"elections":  {6, map[string]string{"retention.ms": "-1", "unclean.leader.election.enable": "true"}, events.Orders, "unclean.leader.election.enable"},
 	} {
 		topic := c.want
 		topic.Name = name
@@ -97,20 +98,6 @@ func TestEnsureTopicsNamesTheBrokersThatDoNotAnswer(t *testing.T) {
 	if err == nil || !errors.Is(err, sarama.ErrOutOfBrokers) {
 		t.Fatalf("got %v", err)
 	}
-}
-
-func adminOf(t *testing.T, b *kafka.Embedded) sarama.ClusterAdmin {
-	t.Helper()
-	client, err := kafka.NewClient(b.Config("admin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := sarama.NewClusterAdminFromClient(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = admin.Close() })
-	return admin
 }
 
 func setting(t *testing.T, admin sarama.ClusterAdmin, topic, name string) string {
