@@ -99,7 +99,7 @@ func check(definitions []Definition, opts Options) error {
 }
 
 func (c *Client) prepare(ctx context.Context) error {
-	m, err := newMetrics(c.opts.Metrics)
+	m, err := newMetrics(c.opts.Metrics, c.definitions)
 	if err != nil {
 		return fmt.Errorf("jobs: register metrics: %w", err)
 	}

@@ -32,7 +32,13 @@ type metrics struct {
 	lostLocks prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+var outcomes = []string{
+	outcomeCompleted, outcomeRetried, outcomeSnoozed, outcomeInterrupted, outcomeLost, outcomeCancelled, outcomeRefused, outcomePanicked,
+}
+
+// newMetrics shows every outcome of every kind as 0 at first: of a counter that appears with its first events, nobody
+// sees them rise.
+func newMetrics(reg prometheus.Registerer, definitions []Definition) (*metrics, error) {
 	m := &metrics{
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feira_job_attempts_total", Help: "Attempts of jobs, by kind and how they ended.",
@@ -60,6 +66,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		lostLocks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "feira_jobs_lock_losses_total", Help: "Times the lock on the client id was lost and the workers stopped.",
 		}),
+	}
+	for _, d := range definitions {
+		for _, outcome := range outcomes {
+			m.ends.WithLabelValues(d.Kind, outcome)
+		}
 	}
 	err := telemetry.Register(reg, m.ends, m.duration, m.attempts, m.breakers, m.jobs, m.oldest, m.swept, m.lostLocks)
 	return m, err
