@@ -26,8 +26,10 @@ func TestMigrateBringsFreshDatabasesUpToDateOnce(t *testing.T) {
 	for _, name := range shop.Names() {
 		has(t, said, "migrated "+name)
 	}
-	has(t, said, fmt.Sprintf("%d topics", len(events.Topics())))
+	has(t, said, fmt.Sprintf("%d topics", len(events.Topics())), "made orders: 6 partitions, copies 1, in sync at least 1")
 	call(t, env, "migrate", "provider", "--no-topics").ok(t)
+	has(t, call(t, env, "migrate", "provider", "--clicks-retention=48h", "--min-insync=1").ok(t), "changed eventos-usuario: retention.ms was 604800000 and is 172800000")
+	call(t, env, "migrate", "provider", "--replication=2", "--min-insync=3").fails(t, "--replication (FEIRA_KAFKA_REPLICATION)", "--min-insync (FEIRA_KAFKA_MIN_INSYNC)")
 	tables := func(name string) int64 {
 		return one[int64](t, databases[name].Pool, "select count(*) from pg_class where relkind in ('r', 'i') and relnamespace = 'public'::regnamespace")
 	}

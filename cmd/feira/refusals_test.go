@@ -17,6 +17,8 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := filepath.Join(dir, "key.pem")
+	unsafe := "--kafka broker --kafka-cert " + notes + " --kafka-sasl kerberos --kafka-user u"
+	allUnsafe := []string{`"broker"`, "--kafka-cert (FEIRA_KAFKA_CERT)", `"kerberos"`, "--kafka-password-file", "FEIRA_KAFKA_PASSWORD"}
 	for name, c := range map[string]struct {
 		env  []string
 		args string
@@ -57,14 +59,22 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"two selections":      {env: addresses, args: "admin parked replay payments.pay --all --key k", says: []string{"--key", "--all"}},
 		"discard":             {env: addresses, args: "admin parked discard payments.pay --all", says: []string{"--yes"}},
 		"accept-gap":          {env: addresses, args: "admin accept-gap payments.pay orders 0", says: []string{"--yes"}},
-		"no key":              {args: "token", says: []string{"--key", "feira token --help"}},
-		"no role":             {args: "token --role king --key " + key, says: []string{"--role", "customer", "operator"}},
-		"no time":             {args: "token --ttl=-1s --key " + key, says: []string{"--ttl", "24h"}},
-		"not a key":           {args: "token --key " + notes, says: []string{notes}},
-		"load without a key":  {args: "load", says: []string{"--key", "feira load --help"}},
-		"two kinds of load":   {args: "load --rate 5 --clients 5 --key " + key, says: []string{"--rate", "--clients"}},
-		"no env file":         {args: "--env-file " + dir + "/none.env verify", says: []string{dir + "/none.env", "FEIRA_ENV_FILE"}},
-		"broken env file":     {args: "--env-file " + notes + " verify", says: []string{notes + ":2", "NAME=value"}},
+		"Kafka settings, run": {args: "run orders " + unsafe, says: allUnsafe},
+		"Kafka, migrate":      {args: "migrate " + unsafe, says: allUnsafe},
+		"Kafka, admin":        {args: "admin operators " + unsafe, says: allUnsafe},
+		"Kafka, variables": {args: "migrate", env: []string{"FEIRA_KAFKA=broker.example:9092", "FEIRA_KAFKA_SASL=plain", "FEIRA_KAFKA_USER=u", "FEIRA_KAFKA_PASSWORD_FILE=" + notes},
+			says: []string{"PLAIN", "broker.example:9092", "--kafka-tls (FEIRA_KAFKA_TLS)"}},
+		"password file":      {args: "migrate --kafka-sasl scram-sha-512 --kafka-user u --kafka-password-file " + dir + "/none", says: []string{dir + "/none", "FEIRA_KAFKA_PASSWORD_FILE"}},
+		"two passwords":      {env: []string{"FEIRA_KAFKA_PASSWORD=p"}, args: "migrate --kafka-sasl scram-sha-512 --kafka-user u --kafka-password-file " + notes, says: []string{"given twice", "FEIRA_KAFKA_PASSWORD_FILE"}},
+		"strict, no Kafka":   {env: addresses, args: "run loyalty --strict --listen 127.0.0.1:0 --jwks " + keySet(t), says: []string{"--strict (FEIRA_STRICT)", "could not be inspected", "127.0.0.1:1"}},
+		"no key":             {args: "token", says: []string{"--key", "feira token --help"}},
+		"no role":            {args: "token --role king --key " + key, says: []string{"--role", "customer", "operator"}},
+		"no time":            {args: "token --ttl=-1s --key " + key, says: []string{"--ttl", "24h"}},
+		"not a key":          {args: "token --key " + notes, says: []string{notes}},
+		"load without a key": {args: "load", says: []string{"--key", "feira load --help"}},
+		"two kinds of load":  {args: "load --rate 5 --clients 5 --key " + key, says: []string{"--rate", "--clients"}},
+		"no env file":        {args: "--env-file " + dir + "/none.env verify", says: []string{dir + "/none.env", "FEIRA_ENV_FILE"}},
+		"broken env file":    {args: "--env-file " + notes + " verify", says: []string{notes + ":2", "NAME=value"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +92,11 @@ func TestHelpNamesEveryCommandFlagAndVariable(t *testing.T) {
 		"demo": {"--listen", "127.0.0.1:8080", "--kafka-listen", "127.0.0.1:9092", "--data", "--shoppers", "--for", "--deadline", "30s",
 			"--without", "--seed", "FEIRA_DEMO_LISTEN", "FEIRA_DEMO_DATA", "FEIRA_DEADLINE"},
 		"run": {"--listen", "--postgres", "--kafka", "--jwks", "--upstreams", "--provider-url", "--deadline", "--hold", "--migrate",
-			"FEIRA_POSTGRES", "FEIRA_KAFKA", "FEIRA_JWKS", "FEIRA_UPSTREAMS", "FEIRA_MEMBER"},
+			"FEIRA_POSTGRES", "FEIRA_KAFKA", "FEIRA_JWKS", "FEIRA_UPSTREAMS", "FEIRA_MEMBER", "--strict", "FEIRA_STRICT",
+			"--kafka-tls", "--kafka-ca", "--kafka-cert", "--kafka-key", "--kafka-server-name", "--kafka-sasl", "--kafka-user", "--kafka-password", "--kafka-password-file",
+			"FEIRA_KAFKA_TLS", "FEIRA_KAFKA_CA", "FEIRA_KAFKA_CERT", "FEIRA_KAFKA_KEY", "FEIRA_KAFKA_SERVER_NAME", "FEIRA_KAFKA_SASL", "FEIRA_KAFKA_USER", "FEIRA_KAFKA_PASSWORD_FILE"},
+		"migrate":              {"--replication", "--min-insync", "--clicks-retention", "FEIRA_KAFKA_REPLICATION", "FEIRA_KAFKA_MIN_INSYNC", "FEIRA_CLICKS_RETENTION", "--kafka-tls"},
+		"admin operators":      {"--kafka-tls", "--kafka-sasl"},
 		"load":                 {"--rate", "--clients", "--duration", "FEIRA_URL", "FEIRA_TOKEN_KEY"},
 		"verify":               {"--settled", "--wait", "FEIRA_POSTGRES"},
 		"token":                {"--sub", "--role", "--ttl", "--key", "--jwks", "FEIRA_TOKEN_KEY"},
