@@ -16,7 +16,7 @@ import (
 
 // handler is everything this process answers: health and metrics, the provider's paths in parts, and the API of its
 // services; of all services when it is the gateway.
-func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, metrics *telemetry.Metrics, parts *http.ServeMux) (http.Handler, error) {
+func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, metrics *telemetry.Metrics, tracing *telemetry.Tracing, parts *http.ServeMux) (http.Handler, error) {
 	front := host.Front{Pages: parts, Health: health, Metrics: metrics, Log: log}
 	if c.has("provider") && len(c.Parts) == 1 {
 		front.AddHealth()
@@ -28,7 +28,7 @@ func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, met
 	}
 	if front.Public = c.has("gateway") || c.has("all"); front.Public {
 		for name, address := range c.Upstreams {
-			proxy, err := gateway.Proxy(address, log)
+			proxy, err := gateway.Proxy(address, log, tracing.Service("gateway"))
 			if err != nil {
 				return nil, err
 			}
@@ -42,7 +42,7 @@ func (c *runCmd) handler(h *host.Host, log *slog.Logger, health *web.Health, met
 }
 
 // provider adds the payment provider simulator, with its own store, to the paths of this process.
-func (c *runCmd) provider(ctx context.Context, log *slog.Logger, metrics *telemetry.Metrics, health *web.Health, parts *http.ServeMux) (stop func(), err error) {
+func (c *runCmd) provider(ctx context.Context, log *slog.Logger, metrics *telemetry.Metrics, tracing *telemetry.Tracing, health *web.Health, parts *http.ServeMux) (stop func(), err error) {
 	if len(c.Parts) > 1 {
 		return nil, errors.New("the provider is the outside world: run it as a process of its own")
 	}
@@ -62,7 +62,9 @@ func (c *runCmd) provider(ctx context.Context, log *slog.Logger, metrics *teleme
 	if err != nil {
 		return nil, err
 	}
-	server := provider.New(provider.Options{Pool: pool, Key: c.ProvideKey, Delay: c.Delay, Log: log, Metrics: metrics.Service("provider")})
+	server := provider.New(provider.Options{
+		Pool: pool, Key: c.ProvideKey, Delay: c.Delay, Log: log, Metrics: metrics.Service("provider"), Tracer: tracing.Service("provider"),
+	})
 	health.Add("provider", server.Ready)
 	parts.Handle("/", server.Handler())
 	context.AfterFunc(ctx, server.Close) // answers that are late on purpose do not hold up the end

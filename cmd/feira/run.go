@@ -68,9 +68,14 @@ func (c *runCmd) Run(ctx context.Context) error {
 	}
 	defer func() { _ = listener.Close() }()
 	metrics, health := telemetry.NewMetrics(), web.NewHealth(log)
+	tracing, err := telemetry.NewTracing(ctx, telemetry.TracingOptions{Instance: c.Member, Log: log})
+	if err != nil {
+		return err
+	}
+	defer tracing.Stop(ctx)
 	parts := http.NewServeMux()
 	if c.has("provider") {
-		stop, err := c.provider(ctx, log, metrics, health, parts)
+		stop, err := c.provider(ctx, log, metrics, tracing, health, parts)
 		if err != nil {
 			return err
 		}
@@ -81,7 +86,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	h, err := c.host(ctx, services, log, metrics)
+	h, err := c.host(ctx, services, log, metrics, tracing)
 	if err != nil {
 		return err
 	}
@@ -91,7 +96,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 		defer cancel()
 		h.Stop(limit)
 	}()
-	handler, err := c.handler(h, log, health, metrics, parts)
+	handler, err := c.handler(h, log, health, metrics, tracing, parts)
 	if err != nil {
 		return err
 	}
@@ -143,7 +148,7 @@ func (c *runCmd) services() ([]service.Definition, error) {
 	return picked, nil
 }
 
-func (c *runCmd) host(ctx context.Context, services []service.Definition, log *slog.Logger, metrics *telemetry.Metrics) (*host.Host, error) {
+func (c *runCmd) host(ctx context.Context, services []service.Definition, log *slog.Logger, metrics *telemetry.Metrics, tracing *telemetry.Tracing) (*host.Host, error) {
 	var verifier *auth.Verifier
 	if c.JWKS != "" {
 		var err error
@@ -174,6 +179,7 @@ func (c *runCmd) host(ctx context.Context, services []service.Definition, log *s
 	return host.Start(ctx, host.Config{
 		Services: services, DSN: c.dsn, Kafka: c.kafka("feira-" + c.Member), Member: c.Member, MaxConns: c.MaxConns,
 		Auth: verifier, Rate: web.RateLimit{Requests: c.Rate, Window: time.Minute}, Proxied: c.Behind, Log: log, Metrics: metrics,
+		Tracing: tracing,
 	})
 }
 

@@ -46,6 +46,7 @@ type demo struct {
 	all      []service.Definition
 	host     *host.Host
 	metrics  *telemetry.Metrics
+	tracing  *telemetry.Tracing
 	listener net.Listener
 	provider string // address
 	hurry    func() // has the provider give the answers that are late on purpose
@@ -98,7 +99,7 @@ func (d *demo) start(ctx context.Context) error {
 	if err := d.openLog(); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{d.startProvider, d.startServices, d.serve} {
+	for _, step := range []func(context.Context) error{d.startTracing, d.startProvider, d.startServices, d.serve} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -116,9 +117,16 @@ func (d *demo) openLog() error {
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
-	d.log = slog.New(slog.NewJSONHandler(f, nil))
 	d.stops = append(d.stops, func() { _ = f.Close() })
-	return nil
+	d.log, err = telemetry.NewLogger(f, slog.LevelInfo, telemetry.JSON)
+	return err
+}
+
+// startTracing exports traces where the environment names a collector.
+func (d *demo) startTracing(ctx context.Context) (err error) {
+	d.tracing, err = telemetry.NewTracing(ctx, telemetry.TracingOptions{Instance: "demo", Log: d.log})
+	d.stops = append(d.stops, func() { d.tracing.Stop(ctx) })
+	return err
 }
 
 // startProvider runs the payment provider as the separate server that it is, with a database of its own.
@@ -137,6 +145,7 @@ func (d *demo) startProvider(ctx context.Context) error {
 	d.stops = append(d.stops, pool.Close)
 	server := provider.New(provider.Options{
 		Pool: pool, Key: d.infra.providerKey, Delay: providerDelay, Log: d.log, Metrics: d.metrics.Service("provider"),
+		Tracer: d.tracing.Service("provider"),
 	})
 	listener, err := d.infra.listenAgain(ctx, "FEIRA_PROVIDER_URL")
 	if err != nil {
@@ -167,7 +176,7 @@ func (d *demo) startServices(ctx context.Context) error {
 	d.console.note("starting %d services …", len(ours))
 	d.host, err = host.Start(ctx, host.Config{
 		Services: ours, Kafka: d.infra.kafka.Config("feira"), Member: "demo", Auth: verifier, Log: d.log, Metrics: d.metrics,
-		DSN: d.dsn, Rate: web.RateLimit{Requests: customerRate, Window: time.Minute},
+		Tracing: d.tracing, DSN: d.dsn, Rate: web.RateLimit{Requests: customerRate, Window: time.Minute},
 	})
 	if err != nil {
 		return err

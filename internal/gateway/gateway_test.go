@@ -54,7 +54,7 @@ func newGateway(t *testing.T, services map[string]http.Handler) http.Handler {
 func proxied(t *testing.T, h http.Handler) http.Handler {
 	t.Helper()
 	srv := httptest.NewServer(h)
-	p, err := Proxy(strings.TrimPrefix(srv.URL, "http://"), nil)
+	p, err := Proxy(strings.TrimPrefix(srv.URL, "http://"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAServicesOwnRouterInProcess(t *testing.T) {
 
 func TestWhatNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	dead, err := Proxy("127.0.0.1:1", nil)
+	dead, err := Proxy("127.0.0.1:1", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestWrongBackendsAreRefusedAtStart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, address := range []string{"", "http://", "://x"} {
-		if _, err := Proxy(address, nil); err == nil {
+		if _, err := Proxy(address, nil, nil); err == nil {
 			t.Errorf("%q is an address", address)
 		}
 	}

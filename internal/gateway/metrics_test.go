@@ -49,7 +49,7 @@ func answered(t *testing.T, registry *prometheus.Registry) (lines []string) {
 
 func TestAnswersToClientsAreCounted(t *testing.T) {
 	t.Parallel()
-	dead, err := Proxy("127.0.0.1:1", nil)
+	dead, err := Proxy("127.0.0.1:1", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

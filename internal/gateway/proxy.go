@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 	"github.com/feira-shop/feira/shared/web"
 )
 
@@ -23,8 +26,9 @@ const (
 )
 
 // Proxy hands requests to the service at an address ("host:port" or "http://host:port"). Event streams pass
-// through as they are written. A service that cannot be reached answers 503.
-func Proxy(address string, log *slog.Logger) (http.Handler, error) {
+// through as they are written. A service that cannot be reached answers 503. With a tracer (nil: none) the service
+// continues the trace of a span here.
+func Proxy(address string, log *slog.Logger, tracer *telemetry.Tracer) (http.Handler, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -38,6 +42,9 @@ func Proxy(address string, log *slog.Logger) (http.Handler, error) {
 			r.SetURL(target)
 			r.SetXForwarded() // what the client claimed in these headers is gone already
 			r.Out.Host = r.In.Host
+			if here := telemetry.Traceparent(r.In.Context()); here != "" {
+				r.Out.Header.Set("Traceparent", here)
+			}
 		},
 		Transport:      transport(),
 		ModifyResponse: followDrain,
@@ -49,14 +56,22 @@ func Proxy(address string, log *slog.Logger) (http.Handler, error) {
 			fail(w, r, web.NewError(web.Unavailable, "service_unreachable", "The service cannot be reached; repeat the same request.").Because(err))
 		},
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return tracer.Serve(pattern)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		ctx = context.WithValue(ctx, cancelKey{}, cancel)
 		// The service names the request in its answer, with the id that it gets from us.
 		w.Header().Del("X-Request-Id")
 		p.ServeHTTP(&streamWriter{ResponseWriter: w, rc: http.NewResponseController(w)}, r.WithContext(ctx))
-	}), nil
+	})), nil
+}
+
+// pattern is the path of a request as the gateway routes it.
+func pattern(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); c != nil {
+		return c.RoutePattern()
+	}
+	return ""
 }
 
 func transport() *http.Transport {

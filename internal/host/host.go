@@ -31,6 +31,7 @@ type Config struct {
 	Proxied  bool // a gateway of ours, in another process, is in front: see web.Options
 	Log      *slog.Logger
 	Metrics  *telemetry.Metrics
+	Tracing  *telemetry.Tracing // nil: none
 }
 
 // Host is a process's running services.
@@ -55,6 +56,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 			}
 			r, err := service.Start(ctx, d, service.Config{
 				DSN: dsn, Kafka: cfg.Kafka, Member: cfg.Member, MaxConns: cfg.MaxConns, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name),
+				Tracer: cfg.Tracing.Service(d.Name),
 			})
 			if err != nil {
 				return err
@@ -85,7 +87,8 @@ func (h *Host) route(r *service.Running, cfg Config) error {
 		return err
 	}
 	router, err := web.New(web.Options{
-		Name: d.Name, Spec: spec, Tags: []string{d.Name}, Auth: cfg.Auth, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name), Rate: cfg.Rate, Proxied: cfg.Proxied,
+		Name: d.Name, Spec: spec, Tags: []string{d.Name}, Auth: cfg.Auth, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name),
+		Tracer: cfg.Tracing.Service(d.Name), Rate: cfg.Rate, Proxied: cfg.Proxied,
 	})
 	if err != nil {
 		return fmt.Errorf("routes of %s: %w", d.Name, err)

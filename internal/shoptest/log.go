@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Log keeps what the shop writes to its log, down to the level of debugging.
@@ -30,7 +32,7 @@ func newLog(tb testing.TB) *Log {
 
 // Logger writes to the log, as JSON.
 func (l *Log) Logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(telemetry.Correlated(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
 // Write implements io.Writer.

@@ -42,8 +42,9 @@ const (
 
 // Options are what a test may choose.
 type Options struct {
-	Deadline time.Duration // from placed to confirmed; 0 is 5 minutes
-	Hold     time.Duration // of a suspected duplicate; 0 is 15 minutes
+	Deadline time.Duration      // from placed to confirmed; 0 is 5 minutes
+	Hold     time.Duration      // of a suspected duplicate; 0 is 15 minutes
+	Tracing  *telemetry.Tracing // nil: none
 }
 
 // Shop is a running shop.
@@ -56,6 +57,7 @@ type Shop struct {
 	key       *auth.Key
 	databases map[string]database
 	metrics   *telemetry.Metrics
+	tracing   *telemetry.Tracing
 	client    *http.Client
 	made      atomic.Int64 // customers, cards, products and keys so far
 }
@@ -73,7 +75,7 @@ func Start(tb testing.TB, o Options) *Shop {
 	defer cancel()
 	s := &Shop{
 		Kafka: kafkatest.New(tb, events.Topics()...).Config("shoptest"), Log: newLog(tb), databases: map[string]database{},
-		metrics: telemetry.NewMetrics(),
+		metrics: telemetry.NewMetrics(), tracing: o.Tracing,
 	}
 	for _, name := range append(shop.Names(), Provider) {
 		db := pgtest.New(tb)
@@ -102,7 +104,10 @@ func (s *Shop) unique(what string) string { return what + strconv.FormatInt(s.ma
 func (s *Shop) startProvider(ctx context.Context, tb testing.TB, secret string) (url string) {
 	tb.Helper()
 	must(tb, "migrate the provider", migrateProvider(ctx, s.databases[Provider].dsn))
-	p := provider.New(provider.Options{Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger(), Metrics: s.metrics.Service(Provider)})
+	p := provider.New(provider.Options{
+		Pool: s.Pool(Provider), Key: secret, Delay: providerDelay, Log: s.Log.Logger(), Metrics: s.metrics.Service(Provider),
+		Tracer: s.tracing.Service(Provider),
+	})
 	server := httptest.NewServer(p.Handler())
 	tb.Cleanup(func() { p.Close(); server.Close() })
 	return server.URL
@@ -126,7 +131,7 @@ func (s *Shop) startServices(ctx context.Context, tb testing.TB) *host.Host {
 	must(tb, "read the key", err)
 	h, err := host.Start(ctx, host.Config{
 		Services: s.Services, DSN: s.DSN, Kafka: s.Kafka, Member: "shoptest", MaxConns: connections,
-		Auth: verifier, Log: s.Log.Logger(), Metrics: s.metrics,
+		Auth: verifier, Log: s.Log.Logger(), Metrics: s.metrics, Tracing: s.tracing,
 	})
 	must(tb, "start the services", err)
 	tb.Cleanup(func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/money"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 //go:embed sql/save_product.sql
@@ -109,7 +110,9 @@ func change(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, p Produ
 	if err != nil {
 		return fmt.Errorf("make an event id: %w", err)
 	}
-	encoded, err := eventstore.Encode(events.Meta{ID: id.String(), Time: p.UpdatedAt, Correlation: id.String(), Actor: actor}, p.ProductChanged)
+	encoded, err := eventstore.Encode(events.Meta{
+		ID: id.String(), Time: p.UpdatedAt, Correlation: id.String(), Traceparent: telemetry.Traceparent(ctx), Actor: actor,
+	}, p.ProductChanged)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Delivery is so many pieces of a product that came in.
@@ -50,7 +51,7 @@ func receive(ctx context.Context, store *eventstore.Store, actor string, deliver
 		var quantities []int64
 		known := map[string]Delivery{} // by receipt
 		for _, d := range deliveries {
-			isNew, err := take(tx, streams[receiptStream(d)], known, actor, d)
+			isNew, err := take(ctx, tx, streams[receiptStream(d)], known, actor, d)
 			if err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ func received(d Delivery, event events.Event) Delivery {
 }
 
 // take appends one delivery unless its receipt is known.
-func take(tx *eventstore.Tx, s eventstore.Stream, known map[string]Delivery, actor string, d Delivery) (bool, error) {
+func take(ctx context.Context, tx *eventstore.Tx, s eventstore.Stream, known map[string]Delivery, actor string, d Delivery) (bool, error) {
 	before, taken := known[d.Receipt]
 	if s.Version > 0 {
 		taken = true
@@ -97,7 +98,9 @@ func take(tx *eventstore.Tx, s eventstore.Stream, known map[string]Delivery, act
 	if err != nil {
 		return false, fmt.Errorf("make an event id: %w", err)
 	}
-	meta := events.Meta{ID: id.String(), Time: events.Timestamp(time.Now()), Correlation: d.Receipt, Actor: actor}
+	meta := events.Meta{
+		ID: id.String(), Time: events.Timestamp(time.Now()), Correlation: d.Receipt, Traceparent: telemetry.Traceparent(ctx), Actor: actor,
+	}
 	encoded, err := eventstore.Encode(meta, events.StockReceived{SKU: d.SKU, Quantity: d.Quantity, Receipt: d.Receipt})
 	if err != nil {
 		return false, err

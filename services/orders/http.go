@@ -13,6 +13,7 @@ import (
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/money"
 	"github.com/feira-shop/feira/shared/service"
+	"github.com/feira-shop/feira/shared/telemetry"
 	"github.com/feira-shop/feira/shared/web"
 )
 
@@ -78,6 +79,7 @@ func caller(ctx context.Context) auth.Claims {
 
 // read loads an order that the caller may see; another's is not found.
 func (h *handlers) read(ctx context.Context, id string) (decider.Outcome[Order], error) {
+	telemetry.About(ctx, id)
 	o, err := decider.Load(ctx, h.store, Rules, Stream(id))
 	if err != nil {
 		return o, err
@@ -90,7 +92,7 @@ func (h *handlers) read(ctx context.Context, id string) (decider.Outcome[Order],
 
 // meta is what events of a request carry.
 func meta(ctx context.Context, order, key string) events.Meta {
-	return events.Meta{Correlation: order, Causation: key, Traceparent: web.Traceparent(ctx), Actor: caller(ctx).Subject}
+	return events.Meta{Correlation: order, Causation: key, Actor: caller(ctx).Subject}
 }
 
 // await waits until done says so of an order, at most so long, and returns the order as it last was.

@@ -78,7 +78,7 @@ func expireAll(ctx context.Context, rt service.Runtime, page []dueOrder, now tim
 	var mu sync.Mutex
 	for _, o := range page {
 		all.Go(func() error {
-			m := events.Meta{Actor: "orders", Correlation: strings.TrimPrefix(o.Stream, Stream(""))}
+			m := events.Meta{Actor: "orders", Correlation: strings.TrimPrefix(o.Stream, Stream("")), Traceparent: o.Traceparent}
 			_, err := decider.Handle(ctx, rt.Store, Rules, o.Stream, Expire{Now: now}, m)
 			if err != nil {
 				mu.Lock()
@@ -95,14 +95,16 @@ func expireAll(ctx context.Context, rt service.Runtime, page []dueOrder, now tim
 
 // dueOrder is an order whose time has come; the zero value comes before all.
 type dueOrder struct {
-	At     int64 // in microseconds since 1970
-	Stream string
+	At          int64 // in microseconds since 1970
+	Stream      string
+	Traceparent string // of its first event: its end belongs to the same trace
 }
 
 // due lists the orders whose time has come, oldest first, from after the given one on.
 func due(ctx context.Context, store *eventstore.Store, now time.Time, after dueOrder) ([]dueOrder, error) {
-	rows, err := store.Pool().Query(ctx, `select due_at, stream from streams
-		where due_at <= $1 and (due_at, stream) > ($2, $3) order by due_at, stream limit $4`, now.UnixMicro(), after.At, after.Stream, dueAtOnce)
+	rows, err := store.Pool().Query(ctx, `select due_at, stream, coalesce(
+			(select e.meta ->> 'traceparent' from events e where e.stream = s.stream and e.version = 1), '')
+		from streams s where due_at <= $1 and (due_at, stream) > ($2, $3) order by due_at, stream limit $4`, now.UnixMicro(), after.At, after.Stream, dueAtOnce)
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // maxAnswerBytes bounds what is read of an answer.
@@ -71,12 +74,15 @@ func NewProvider(baseURL, secret string, timeout time.Duration) *Provider {
 		base:   strings.TrimSuffix(baseURL, "/"),
 		secret: secret,
 		http: &http.Client{
-			Transport:     transport,
+			Transport:     telemetry.Transport(transport, requestName),
 			Timeout:       timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
+
+// requestName names requests in traces by what is asked for: POST authorizations, POST capture.
+func requestName(r *http.Request) string { return r.Method + " " + path.Base(r.URL.Path) }
 
 type cardAnswer struct {
 	Fingerprint string `json:"fingerprint"`

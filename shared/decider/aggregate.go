@@ -32,13 +32,21 @@ func (d Decider[S]) run(a *aggregate[S], cmd any, m events.Meta) ([]events.Event
 	if err != nil || len(decided) == 0 {
 		return nil, err
 	}
+	if err := d.takeAll(a, decided, m); err != nil {
+		return nil, err
+	}
+	return decided, nil
+}
+
+// takeAll takes decided events in.
+func (d Decider[S]) takeAll(a *aggregate[S], decided []events.Event, m events.Meta) error {
 	m.Time = d.now()
 	for _, e := range decided {
 		if err := d.take(a, e, &m); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return decided, nil
+	return nil
 }
 
 func (d Decider[S]) take(a *aggregate[S], e events.Event, m *events.Meta) error {
@@ -64,7 +72,10 @@ func (d Decider[S]) take(a *aggregate[S], e events.Event, m *events.Meta) error 
 	}
 	a.events = append(a.events, encoded)
 	if d.Jobs != nil {
-		a.jobs = append(a.jobs, d.Jobs(a.stream, e)...)
+		for _, job := range d.Jobs(a.stream, e) {
+			job.Traceparent = m.Traceparent
+			a.jobs = append(a.jobs, job)
+		}
 	}
 	a.state = d.Evolve(a.state, e)
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Outcome is a stream after a command.
@@ -36,7 +37,8 @@ func Completing(a eventstore.Attempt) Option { return func(o *options) { o.attem
 
 // Handle runs one command from outside (HTTP, a job, a timer) through the store's group commit: load, decide,
 // append, again on a conflict for as long as ctx lives. m gives correlation, causation, traceparent and actor;
-// id and time are set per event, and without a correlation the causation or else the first event's id is it.
+// id and time are set per event, and without a correlation the causation or else the first event's id is it. Where ctx
+// has a place in a trace, that counts, not m's.
 //
 // [IfVersion] demands a version (If-Match) and fails with [*eventstore.ConflictError] otherwise. The error of a
 // decider comes as it is, with the outcome holding the state that led to it. Other errors:
@@ -49,6 +51,7 @@ func Handle[S any](ctx context.Context, store *eventstore.Store, d Decider[S], s
 	if m.Correlation == "" {
 		m.Correlation = m.Causation
 	}
+	ctx = telemetry.About(telemetry.Continue(ctx, m.Traceparent), m.Correlation)
 	for {
 		now, err := Outcome[S]{State: d.Initial}, error(nil)
 		if !o.fresh {
@@ -72,9 +75,17 @@ func Handle[S any](ctx context.Context, store *eventstore.Store, d Decider[S], s
 
 // attempt decides on what was loaded and appends once.
 func attempt[S any](ctx context.Context, store *eventstore.Store, d Decider[S], stream string, now Outcome[S], cmd any, m events.Meta, job *eventstore.Attempt) (Outcome[S], error) {
-	a := &aggregate[S]{stream: stream, version: now.Version, state: now.State}
-	decided, err := d.run(a, cmd, m)
+	decided, err := d.Decide(now.State, cmd)
 	if err != nil || len(decided) == 0 && job == nil {
+		return now, err
+	}
+	ctx, span := store.Tracer().Append(ctx, stream)
+	defer span.End()
+	if here := telemetry.Traceparent(ctx); here != "" {
+		m.Traceparent = here // what follows from the events comes below their append
+	}
+	a := &aggregate[S]{stream: stream, version: now.Version, state: now.State}
+	if err := d.takeAll(a, decided, m); err != nil {
 		return now, err
 	}
 	request, err := d.request(a)
@@ -82,9 +93,14 @@ func attempt[S any](ctx context.Context, store *eventstore.Store, d Decider[S], 
 		return now, err
 	}
 	request.Attempt = job
+	request.Describe(span, m.Correlation)
 	result, err := store.Append(ctx, request)
 	if err != nil {
+		telemetry.Failed(span, err)
 		return now, err
+	}
+	if len(decided) == 0 {
+		decided = nil
 	}
 	return Outcome[S]{Version: result.Version, State: a.state, Events: decided}, nil
 }

@@ -82,7 +82,7 @@ func (a *arrays) addJob(req int32, j *Job) {
 	}
 	a.jobReq = append(a.jobReq, req)
 	a.jobKind = append(a.jobKind, j.Kind)
-	a.jobArgs = append(a.jobArgs, string(j.Args))
+	a.jobArgs = append(a.jobArgs, j.args())
 	a.jobQueue = append(a.jobQueue, j.Queue)
 	a.jobMax = append(a.jobMax, int32(j.MaxAttempts))
 	a.jobAt = append(a.jobAt, at)

@@ -45,6 +45,7 @@ func (s *Store) Append(ctx context.Context, a Append) (Result, error) {
 	}
 	select {
 	case o := <-r.outcome:
+		r.flushed.note(ctx)
 		return o.result, o.err
 	case <-ctx.Done():
 	}

@@ -98,6 +98,9 @@ func (l *lane) round(hard context.Context) error {
 		return nil
 	}
 	start := time.Now()
+	for _, r := range batch {
+		r.flushed = flush{start, len(batch)}
+	}
 	statuses, actual, err := l.write(ctx, conn, batch)
 	done(err)
 	l.store.metrics.flushSeconds.Observe(time.Since(start).Seconds())

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Who owns a request: as long as it waits its caller can take it back; once it was sent only the database knows.
@@ -24,9 +25,16 @@ type request struct {
 	// Written only by the lane that holds the request.
 	alone     bool // shares no flush with others, since one with it failed
 	uncertain bool // an earlier try may have been committed
+	flushed   flush
 
 	place *list.Element // in the queue that holds it; guarded by the queue
 	queue *queue        // the same
+}
+
+// flush is the transaction that a request was last sent with.
+type flush struct {
+	began    time.Time
+	requests int
 }
 
 type outcome struct {

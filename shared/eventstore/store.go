@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Options configure a store.
@@ -21,6 +22,7 @@ type Options struct {
 	Registry *events.Registry      // decodes history: shared events and the service's private ones
 	Log      *slog.Logger          // nil: discard
 	Metrics  prometheus.Registerer // nil: none
+	Tracer   *telemetry.Tracer     // of the service; nil: none
 	// MaxFlush is how many appends may share a transaction; 0: 128. 1 turns group commit off, to measure it.
 	MaxFlush int
 }

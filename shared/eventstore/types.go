@@ -21,6 +21,8 @@ type Event struct {
 	Data json.RawMessage // with Meta at most [MaxEventBytes]
 	Meta json.RawMessage // JSON of [events.Meta]
 
+	Traceparent string // Meta.Traceparent, repeated to find the append's span
+
 	// For the figures only: whether it ends something, how (see [events.Ending]), and when that began; zero: unknown.
 	Ends    bool
 	Outcome string
@@ -30,7 +32,8 @@ type Event struct {
 // Job is an external side effect, inserted in the transaction that appends the events it belongs to.
 type Job struct {
 	Kind        string          // River job kind
-	Args        json.RawMessage // River job args
+	Args        json.RawMessage // River job args, a JSON object
+	Traceparent string          // of what calls for it; added to the args, see [JobTraceparent]
 	Queue       string          // River queue; "" is the default queue
 	MaxAttempts int             // 0 is River's default
 	ScheduledAt time.Time       // zero is now
@@ -148,5 +151,7 @@ func Encode(m events.Meta, e events.Event) (Event, error) {
 		return Event{}, fmt.Errorf("encode meta of %s: %w", e.EventType(), err)
 	}
 	outcome, ends := events.OutcomeOf(e)
-	return Event{ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: meta, Ends: ends, Outcome: outcome}, nil
+	return Event{
+		ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: meta, Traceparent: m.Traceparent, Ends: ends, Outcome: outcome,
+	}, nil
 }

@@ -27,16 +27,22 @@ const (
 // streams cannot be recognised; it ends with [ErrUnknown].
 func (s *Store) Within(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	backoff := withinMinBackoff
+	ctx, end := s.traceWithin(ctx)
 	for try := 1; ; try++ {
 		tx, again, err := s.tryWithin(ctx, fn)
 		if err != nil && errors.Is(err, ErrUnknown) {
 			var written bool
 			if written, again = s.settled(ctx, tx); written {
+				end(tx)
 				tx.written()
 				return nil
 			}
 		}
-		if err == nil || !again || ctx.Err() != nil {
+		if err == nil {
+			end(tx)
+			return nil
+		}
+		if !again || ctx.Err() != nil {
 			return err
 		}
 		if try == withinTries {
@@ -85,7 +91,7 @@ func (s *Store) settled(ctx context.Context, lost *Tx) (written, known bool) {
 		if err == nil {
 			return written, true
 		}
-		s.log.Warn("the outcome of a transaction is not known yet", "stream", probe.Stream, "error", err)
+		s.log.WarnContext(ctx, "the outcome of a transaction is not known yet", "stream", probe.Stream, "error", err)
 		select {
 		case <-time.After(withinMaxBackoff):
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 const (
@@ -111,12 +112,12 @@ func (r *runner) abort() {
 // cannot be read. River retries them, and keeps them when it gives up.
 type riverErrors struct{ log *slog.Logger }
 
-func (h *riverErrors) HandleError(_ context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
-	h.log.Error("jobs: a job cannot be done by this program", "kind", job.Kind, "job", job.ID, "attempt", job.Attempt, "err", err)
+func (h *riverErrors) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
+	h.log.ErrorContext(telemetry.Continue(ctx, traceparentOf(job)), "jobs: a job cannot be done by this program", "kind", job.Kind, "job", job.ID, "attempt", job.Attempt, "err", err)
 	return nil
 }
 
-func (h *riverErrors) HandlePanic(_ context.Context, job *rivertype.JobRow, value any, trace string) *river.ErrorHandlerResult {
-	h.log.Error("jobs: a job panicked", "kind", job.Kind, "job", job.ID, "panic", value, "stack", trace)
+func (h *riverErrors) HandlePanic(ctx context.Context, job *rivertype.JobRow, value any, trace string) *river.ErrorHandlerResult {
+	h.log.ErrorContext(telemetry.Continue(ctx, traceparentOf(job)), "jobs: a job panicked", "kind", job.Kind, "job", job.ID, "panic", value, "stack", trace)
 	return nil
 }

@@ -41,24 +41,30 @@ func (w *worker[A, S]) Work(ctx context.Context, job *river.Job[A]) error {
 	if job.AttemptedAt != nil {
 		attempt.AttemptedAt = *job.AttemptedAt
 	}
+	ctx, end := w.trace(ctx, job)
 	cmd, err := w.do(ctx, job.Args)
 	if err == nil {
 		err = w.settle(ctx, job, cmd, attempt)
 	}
-	if err == nil {
-		w.runner.metrics.completed(w.kind, job.Attempt)
-		return settled{}
-	}
-	if errors.Is(err, eventstore.ErrAttemptLost) {
-		w.runner.metrics.ended(w.kind, outcomeLost)
-		return settled{}
-	}
-	if errors.Is(context.Cause(ctx), rivertype.ErrJobCancelledRemotely) {
-		w.runner.metrics.ended(w.kind, outcomeCancelled)
-		return settled{} // someone took the job away; River notes it
-	}
-	w.retry(ctx, job.JobRow, attempt, err)
+	end(w.ended(ctx, job.JobRow, attempt, err), err)
 	return settled{}
+}
+
+// ended does what is to be done after an attempt, and says how it ended.
+func (w *worker[A, S]) ended(ctx context.Context, row *rivertype.JobRow, attempt eventstore.Attempt, err error) (outcome string) {
+	switch {
+	case err == nil:
+		w.runner.metrics.completed(w.kind, row.Attempt)
+		return outcomeCompleted
+	case errors.Is(err, eventstore.ErrAttemptLost):
+		outcome = outcomeLost
+	case errors.Is(context.Cause(ctx), rivertype.ErrJobCancelledRemotely):
+		outcome = outcomeCancelled // someone took the job away; River notes it
+	default:
+		return w.retry(ctx, row, attempt, err)
+	}
+	w.runner.metrics.ended(w.kind, outcome)
+	return outcome
 }
 
 // do performs the side effect behind its breaker, bounded in time. A panic is an error like any other.
@@ -105,15 +111,15 @@ func (w *worker[A, S]) settle(ctx context.Context, job *river.Job[A], cmd any, a
 }
 
 // retry gives the attempt back to be done again, and says why.
-func (w *worker[A, S]) retry(ctx context.Context, row *rivertype.JobRow, attempt eventstore.Attempt, err error) {
+func (w *worker[A, S]) retry(ctx context.Context, row *rivertype.JobRow, attempt eventstore.Attempt, err error) (outcome string) {
 	log := w.runner.log.With("kind", w.kind, "job", row.ID, "attempt", row.Attempt, "err", err)
 	var (
 		refused     *RefusedError
 		panicked    *panicError
 		interrupted *interruptedError
 		back        = giveBack{attempt: attempt, number: row.Attempt, counted: true, delay: waitAfter(row.Attempt), err: err}
-		outcome     = outcomeRetried
 	)
+	outcome = outcomeRetried
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
 		outcome = outcomeSnoozed
@@ -123,15 +129,16 @@ func (w *worker[A, S]) retry(ctx context.Context, row *rivertype.JobRow, attempt
 		back.counted, back.err, back.delay = false, nil, 0
 	case errors.As(err, &refused):
 		outcome = outcomeRefused
-		log.Error("jobs: the outcome of a job was refused; it is kept and tried again")
+		log.ErrorContext(ctx, "jobs: the outcome of a job was refused; it is kept and tried again")
 	case errors.As(err, &panicked):
 		outcome = outcomePanicked
-		log.Error("jobs: a job panicked; it is kept and tried again", "stack", string(panicked.stack))
+		log.ErrorContext(ctx, "jobs: a job panicked; it is kept and tried again", "stack", string(panicked.stack))
 	default:
 		log.Log(ctx, retryLevel(row.Attempt), "jobs: no answer; trying again", "in", back.delay)
 	}
 	w.runner.metrics.ended(w.kind, outcome)
 	w.runner.giveBack(ctx, back)
+	return outcome
 }
 
 // noticeableAttempt is the attempt from which on a person should see that a job gets no answer.

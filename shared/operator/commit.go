@@ -48,11 +48,15 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) 
 		return err
 	}
 	defer tx.Rollback()
-	if records := b.records(); len(records) > 0 {
+	records := b.records()
+	l.hand.take(len(records))
+	l.spans = l.op.plan(records)
+	if len(records) > 0 {
 		l.unsettled = l.op.stateful != nil
 		if err := l.apply(ctx, tx, records); err != nil {
 			return err
 		}
+		l.spans.appending(tx)
 	}
 	if err := l.op.hooks.at(afterApply); err != nil {
 		return err
@@ -85,7 +89,7 @@ func (l *loop) apply(ctx context.Context, tx *eventstore.Tx, records []Record) (
 }
 
 // committed records the outcome in memory, then tells the store's watchers and Kafka.
-func (l *loop) committed(b batch) {
+func (l *loop) committed(ctx context.Context, b batch) {
 	l.settle(true)
 	for _, p := range b {
 		c := p.claim
@@ -93,11 +97,13 @@ func (l *loop) committed(b batch) {
 		for _, s := range p.steps {
 			if s.fate == parking {
 				c.parkedOne(s.raw.key)
+				l.op.logParked(ctx, s.item)
 			}
 		}
 		l.op.metrics.passed(p)
 	}
 	l.ended(b)
+	l.recordSpans(b)
 	if b.count(applied) > 0 {
 		l.op.store.Committed()
 	}

@@ -13,6 +13,8 @@ type loop struct {
 	unsettled bool            // the handler waits for the outcome of its last Apply
 	killed    bool            // a test took the process away
 	limit     context.Context //nolint:containedctx // that of the transactions, see outlive
+	hand      hand
+	spans     *spans // of the last attempt; nil: none
 }
 
 func newLoop(r *run) *loop { return &loop{run: r} }

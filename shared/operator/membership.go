@@ -23,7 +23,7 @@ type membership struct {
 	ctx      context.Context //nolint:containedctx // the tracer's methods get none, and must not outlive the run
 }
 
-func (m *membership) group() string { return m.run.op.def.Name + "." + m.topic.Name }
+func (m *membership) group() string { return m.run.op.group(m.topic.Name) }
 
 // instance is the member's stable id in the group; "" makes it a nameless one.
 func (m *membership) instance() string {

@@ -83,6 +83,9 @@ func New(def Definition, opts Options) *Operator {
 // Name is the operator's name, under which its checkpoints are kept.
 func (o *Operator) Name() string { return o.def.Name }
 
+// group is the consumer group of a topic.
+func (o *Operator) group(topic string) string { return o.def.Name + "." + topic }
+
 func (o *Operator) maxBatch() int {
 	if o.def.MaxBatch > 0 {
 		return o.def.MaxBatch

@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/IBM/sarama"
@@ -76,6 +78,16 @@ func (b batch) queueParked(tx *eventstore.Tx, operator string) error {
 	}
 	rows.queue(tx, operator)
 	return nil
+}
+
+// logParked says that a record is parked. Of those that only wait behind another one, that one says it.
+func (o *Operator) logParked(ctx context.Context, it *item) {
+	level := slog.LevelError
+	if it.reason == reasonWaiting {
+		level = slog.LevelDebug
+	}
+	o.log.Log(it.about(ctx), level, "an event is parked", "topic", it.rec.Topic, "partition", it.rec.Partition, "offset", it.rec.Offset,
+		"event", it.rec.ID, "type", it.rec.Type, "reason", it.reason, "error", it.problem)
 }
 
 // Headers need not be text, so names and values are kept in base64.

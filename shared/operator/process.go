@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // process commits a batch whatever it takes: it retries what is transient, parks what is not, and leaves out
@@ -10,6 +11,7 @@ import (
 func (l *loop) process(ctx context.Context, b batch) bool {
 	wait := backoff{}
 	l.began(b)
+	l.hand = hand{since: time.Now()}
 	for {
 		b = b.live()
 		if len(b) == 0 {
@@ -23,12 +25,12 @@ func (l *loop) process(ctx context.Context, b batch) bool {
 			return false
 		}
 		if err == nil {
-			l.committed(b)
+			l.committed(ctx, b)
 			return !l.kill(afterMark)
 		}
 		switch l.resolve(ctx, b, err) {
 		case outcomeCommitted:
-			l.committed(b)
+			l.committed(ctx, b)
 			return true
 		case outcomeFenced:
 			continue
@@ -42,7 +44,7 @@ func (l *loop) process(ctx context.Context, b batch) bool {
 			return l.narrow(ctx, b, err)
 		}
 		l.op.metrics.retries.Inc()
-		l.op.log.Warn("a batch is tried again", "records", b.size(), "error", err)
+		l.op.log.WarnContext(b.about(ctx), "a batch is tried again", "records", b.size(), "error", err)
 		if !wait.sleep(ctx) {
 			return false
 		}
@@ -53,7 +55,6 @@ func (l *loop) process(ctx context.Context, b batch) bool {
 // be applied; that one is parked. No savepoints: they would keep the store lock.
 func (l *loop) narrow(ctx context.Context, b batch, err error) bool {
 	if b.count(applied) <= 1 {
-		l.op.log.Error("an event is parked", "error", err)
 		b.reject(err)
 		return l.process(ctx, b)
 	}

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/feira-shop/feira/shared/eventstore"
 )
@@ -62,6 +63,7 @@ var errNotNow = errors.New("operator: parked records could not be changed now")
 // while the claim lives; the error is deterministic or [errNotNow].
 func (s *errand) commit(ctx context.Context, ch change) error {
 	wait := backoff{}
+	s.hand = hand{since: time.Now()}
 	for !s.claim.dead() {
 		p := &part{claim: s.claim, to: s.claim.saved}
 		if ch.apply {
@@ -75,7 +77,7 @@ func (s *errand) commit(ctx context.Context, ch change) error {
 		}
 		switch {
 		case err == nil:
-			s.changed(p, ch)
+			s.changed(ctx, p, ch)
 			return nil
 		case errors.Is(err, errNotNow):
 			return err
@@ -83,7 +85,7 @@ func (s *errand) commit(ctx context.Context, ch change) error {
 			return err
 		}
 		s.op.metrics.retries.Inc()
-		s.op.log.Warn("a change of parked records is tried again", "error", err)
+		s.op.log.WarnContext(batch{p}.about(ctx), "a change of parked records is tried again", "error", err)
 		if !wait.sleep(ctx) {
 			break
 		}
@@ -119,8 +121,12 @@ func (s *errand) outcomeOf(ctx context.Context, b batch, ch change, err error) e
 }
 
 // changed follows a commit in memory.
-func (s *errand) changed(p *part, ch change) {
+func (s *errand) changed(ctx context.Context, p *part, ch change) {
 	s.settle(true)
+	s.recordSpans(batch{p})
+	if ch.kept != nil {
+		s.op.logParked(ctx, ch.kept)
+	}
 	for _, it := range ch.gone {
 		s.claim.resolvedOne(it.raw.key)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/kafka"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Options configure a relay.
@@ -22,6 +23,7 @@ type Options struct {
 	Topic   events.Topic          // the events of this topic are published, others of the store are its own business
 	Log     *slog.Logger          // nil: discard
 	Metrics prometheus.Registerer // nil: none
+	Tracer  *telemetry.Tracer     // nil: none
 }
 
 // timing is what a relay waits for. Tests shorten it.

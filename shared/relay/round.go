@@ -23,6 +23,7 @@ const (
 type batch struct {
 	records  []kafka.Record // those to be published
 	at       []int64        // position of each
+	spans    []sending      // of those whose trace is kept
 	last     int64          // position of the last event, published or not
 	recorded time.Time      // when that event was recorded
 	rows     int
@@ -100,6 +101,7 @@ func (l *leader) send(ctx context.Context, b *batch) error {
 	acked, position := len(b.records), b.last
 	var failed error
 	if len(b.records) > 0 {
+		began := time.Now()
 		offsets, err := l.deliver(ctx, b.records)
 		var partial *kafka.PartialError
 		switch {
@@ -111,6 +113,7 @@ func (l *leader) send(ctx context.Context, b *batch) error {
 		}
 		l.relay.metrics.published.Add(float64(acked))
 		l.relay.metrics.batch.Observe(float64(acked))
+		b.sent(l.relay.opts.Tracer, l.relay.opts.Topic.Name, acked, offsets, began)
 		if err := l.advance(b, acked, offsets); err != nil {
 			return err
 		}
@@ -211,6 +214,7 @@ func (l *leader) read(ctx context.Context) (*batch, error) {
 		}
 		n := kafka.Partition(e.Key, e.Sequence, l.counted)
 		e.Previous, previous[n] = previous[n], e.Sequence
+		b.trace(l.relay.opts.Tracer, &e)
 		headers = events.AppendHeaders(headers[:0], e)
 		b.records = append(b.records, kafka.Record{Partition: n, Key: e.Key, Value: data, Headers: headersOf(headers), Time: e.RecordedAt})
 		b.at = append(b.at, e.Sequence)

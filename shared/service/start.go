@@ -29,6 +29,7 @@ type Config struct {
 	MaxConns int32        // connections to the database; 0 is 8
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // carries the label service; nil: none
+	Tracer   *telemetry.Tracer     // of the service; nil: none
 }
 
 // Running is a started service.
@@ -87,6 +88,7 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 	}
 	store := eventstore.New(pool, eventstore.Options{
 		Service: r.Definition.Name, Registry: r.Definition.Registry(), Log: cfg.Log, Metrics: cfg.Metrics,
+		Tracer: cfg.Tracer,
 	})
 	r.Runtime = Runtime{Store: store, Log: cfg.Log}
 	r.background(func(ctx context.Context) { r.report("store", store.Run(ctx)) })
@@ -109,6 +111,7 @@ func (r *Running) startRelay(_ context.Context, cfg Config) error {
 	}
 	r.relay = relay.New(relay.Options{
 		Store: r.Runtime.Store, DSN: cfg.DSN, Kafka: cfg.Kafka, Topic: r.Definition.Publishes, Log: cfg.Log, Metrics: cfg.Metrics,
+		Tracer: cfg.Tracer,
 	})
 	r.background(func(ctx context.Context) { r.report("relay", r.relay.Run(ctx)) })
 	return nil

@@ -1,4 +1,4 @@
-// Package telemetry sets up what a process says of itself: logs and Prometheus metrics.
+// Package telemetry sets up what a process says of itself: logs, Prometheus metrics and traces.
 package telemetry
 
 import (
@@ -42,7 +42,7 @@ func ParseLevel(s string) (slog.Level, error) {
 	return l, nil
 }
 
-// NewLogger writes lines of at least the level to w. Colours are used on a terminal only, and not where NO_COLOR
+// NewLogger writes lines of at least the level to w, [Correlated] with traces and orders. Colours are used on a terminal only, and not where NO_COLOR
 // is set.
 func NewLogger(w io.Writer, level slog.Leveler, format Format) (*slog.Logger, error) {
 	tty := isTerminal(w)
@@ -62,12 +62,12 @@ func NewLogger(w io.Writer, level slog.Leveler, format Format) (*slog.Logger, er
 }
 
 func machine(w io.Writer, level slog.Leveler) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(Correlated(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})))
 }
 
 func text(w io.Writer, level slog.Leveler, tty bool) *slog.Logger {
 	_, plain := os.LookupEnv("NO_COLOR")
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: plain || !tty}))
+	return slog.New(Correlated(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: plain || !tty})))
 }
 
 func isTerminal(w io.Writer) bool {

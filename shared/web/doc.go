@@ -2,6 +2,7 @@
 //
 // [New] makes a router from the OpenAPI description. A request passes these layers, outermost first:
 //
+//	trace         a span of the request, where traces are on
 //	observe       request id, route, access log, feira_http_request_duration_seconds
 //	recover       a panic becomes a 500 without its stack, which goes to the log
 //	cors          only where origins are configured

@@ -11,12 +11,11 @@ import (
 
 // exchange is what the layers know of one request. One context value keeps the chain cheap.
 type exchange struct {
-	id          string
-	op          *operation        // nil: not in the description
-	params      map[string]string // of the path, unescaped
-	traceparent string
-	streams     bool
-	waited      time.Duration // because the client wanted it to, see [Waiting]
+	id      string
+	op      *operation        // nil: not in the description
+	params  map[string]string // of the path, unescaped
+	streams bool
+	waited  time.Duration // because the client wanted it to, see [Waiting]
 }
 
 type exchangeKey struct{}
@@ -31,14 +30,6 @@ func exchangeOf(ctx context.Context) *exchange {
 func RequestID(ctx context.Context) string {
 	if x := exchangeOf(ctx); x != nil {
 		return x.id
-	}
-	return ""
-}
-
-// Traceparent is the W3C trace context that the client sent, or "".
-func Traceparent(ctx context.Context) string {
-	if x := exchangeOf(ctx); x != nil {
-		return x.traceparent
 	}
 	return ""
 }
@@ -69,18 +60,6 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// traceparent returns the header when it has the shape of version 00: 00-<32 hex>-<16 hex>-<2 hex>.
-func traceparent(r *http.Request) string {
-	v := r.Header.Get("Traceparent")
-	if len(v) != 55 || v[:3] != "00-" || v[35] != '-' || v[52] != '-' {
-		return ""
-	}
-	if strings.Trim(v[3:35]+v[36:52]+v[53:], "0123456789abcdef") != "" {
-		return ""
-	}
-	return v
-}
-
 // prefersEvents reads Accept: the first type that we have decides.
 func prefersEvents(r *http.Request) bool {
 	for _, value := range r.Header.Values("Accept") {
@@ -101,7 +80,7 @@ func prefersEvents(r *http.Request) bool {
 // front of several routers, in this process or others.
 func Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{id: requestID(r), traceparent: traceparent(r)}
+		x := &exchange{id: requestID(r)}
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 		r.Header.Set("X-Request-Id", x.id)
 		w.Header().Set("X-Request-Id", x.id)

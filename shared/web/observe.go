@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 func newHistogram(r prometheus.Registerer) (*prometheus.HistogramVec, error) {
@@ -39,7 +41,7 @@ func newHistogram(r prometheus.Registerer) (*prometheus.HistogramVec, error) {
 func (l *layers) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		x := &exchange{id: requestID(r), traceparent: traceparent(r)}
+		x := &exchange{id: requestID(r)}
 		var allowed []string
 		if x.op, x.params, allowed = l.ops.find(r); x.op != nil {
 			x.streams = x.op.streams && prefersEvents(r)
@@ -51,8 +53,11 @@ func (l *layers) observe(next http.Handler) http.Handler {
 			h.Set("Allow", allowHeader(allowed))
 		}
 		seen := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		// Where spans are made there is one already; else the client's place in a trace goes on to the events.
+		ctx := telemetry.WithStory(telemetry.Continue(r.Context(), r.Header.Get("Traceparent")))
+		r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x))
 		defer l.observed(r, x, seen, begin) // also when a panic ends the connection
-		next.ServeHTTP(seen, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+		next.ServeHTTP(seen, r)
 	})
 }
 
@@ -75,6 +80,14 @@ func (l *layers) observed(r *http.Request, x *exchange, w middleware.WrapRespons
 		slog.String("method", methodLabel(r.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000), slog.Int("bytes", w.BytesWritten()),
 		slog.String("request_id", x.id))
+}
+
+// pattern is the path of a request as the description has it; "" if it has none.
+func (l *layers) pattern(r *http.Request) string {
+	if op, _, _ := l.ops.find(r); op != nil {
+		return op.pattern
+	}
+	return ""
 }
 
 // recover turns a panic into a 500. An answer that has begun is broken off instead, so that nobody takes it for

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 type stockError struct{ sku string }
@@ -206,7 +208,7 @@ func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	b := newBed(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(RequestID(r.Context()) + " " + Traceparent(r.Context())))
+		_, _ = w.Write([]byte(RequestID(r.Context()) + " " + telemetry.Traceparent(r.Context())))
 	}), nil)
 	w := b.call(http.MethodGet, order, "", "X-Request-Id: abc-1", "Traceparent: "+trace)
 	if w.Body.String() != "abc-1 "+trace || w.Header().Get("X-Request-Id") != "abc-1" {
@@ -218,7 +220,7 @@ func TestRequestIDs(t *testing.T) {
 			t.Errorf("%q: %s", bad, w.Body)
 		}
 	}
-	if RequestID(context.Background()) != "" || Traceparent(context.Background()) != "" || WantsEvents(context.Background()) {
+	if RequestID(context.Background()) != "" || WantsEvents(context.Background()) {
 		t.Error("outside of a request")
 	}
 }

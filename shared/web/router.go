@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // Limits of a request unless configured otherwise.
@@ -36,6 +37,7 @@ type Options struct {
 	Auth    *auth.Verifier        // nil only where every operation is open
 	Log     *slog.Logger          // nil: discard
 	Metrics prometheus.Registerer // nil: none
+	Tracer  *telemetry.Tracer     // nil: none
 	Rate    RateLimit             // zero: no limit
 	Timeout time.Duration         // 0: [DefaultTimeout]
 	MaxBody int64                 // bytes; 0: [DefaultMaxBody]
@@ -91,7 +93,7 @@ func New(o Options) (*chi.Mux, error) {
 		return nil, err
 	}
 	r := chi.NewRouter()
-	r.Use(l.observe, l.recover)
+	r.Use(o.Tracer.Serve(l.pattern), l.observe, l.recover)
 	if len(o.Origins) > 0 {
 		r.Use(corsHandler(o.Origins))
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 // DefaultDelay is longer than a client waits for one attempt.
@@ -29,6 +31,7 @@ type Options struct {
 	Delay   time.Duration
 	Log     *slog.Logger          // nil: none. Neither tokens nor bodies are ever logged.
 	Metrics prometheus.Registerer // nil: none
+	Tracer  *telemetry.Tracer     // nil: none
 }
 
 // Server is the provider.
@@ -82,7 +85,7 @@ func (s *Server) Handler() http.Handler {
 	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	r.Get("/readyz", s.readyz)
 	r.Group(func(r chi.Router) {
-		r.Use(s.authenticate)
+		r.Use(s.opts.Tracer.Serve(pattern), s.authenticate)
 		r.Post("/v1/authorizations", s.command("authorize", s.readAuthorize))
 		r.Post("/v1/authorizations/{id}/capture", s.command("capture", func(w http.ResponseWriter, r *http.Request, _ string) (command, *Problem, error) {
 			amount, p := readAmount(w, r)
@@ -100,6 +103,9 @@ func (s *Server) Handler() http.Handler {
 	})
 	return r
 }
+
+// pattern is the path of a request as it is routed.
+func pattern(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.Ready(r.Context()); err != nil {
@@ -130,7 +136,7 @@ func (s *Server) command(operation string, read func(w http.ResponseWriter, r *h
 		out, problem, err := s.run(w, r, read)
 		switch {
 		case err != nil:
-			s.opts.Log.Error("outcome unknown, a repeat will tell", "operation", operation, "error", err)
+			s.opts.Log.ErrorContext(r.Context(), "outcome unknown, a repeat will tell", "operation", operation, "error", err)
 			problem = unavailable()
 			fallthrough
 		case problem != nil:
@@ -224,7 +230,7 @@ func (s *Server) lookUp(w http.ResponseWriter, r *http.Request) {
 	out, found, err := s.store.answer(r.Context(), key)
 	switch {
 	case err != nil:
-		s.opts.Log.Error("an answer could not be looked up", "error", err)
+		s.opts.Log.ErrorContext(r.Context(), "an answer could not be looked up", "error", err)
 		sendProblem(w, unavailable())
 	case !found:
 		sendProblem(w, notFound("No answer is kept under this key."))
