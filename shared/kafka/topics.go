@@ -21,6 +21,9 @@ const (
 	timestampType  = "message.timestamp.type"
 )
 
+// knownWithin is how long a new topic may take to be known to all brokers.
+const knownWithin = 15 * time.Second
+
 // TopicDifference is one setting of a topic that is not as it must be.
 type TopicDifference struct {
 	Topic, Setting, Have, Want string
@@ -100,17 +103,52 @@ func (e *ensuring) topic(ctx context.Context, t events.Topic) ([]TopicDifference
 	if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
 		return nil, err
 	}
-	made := err == nil
-	if err := awaitLeaders(ctx, e.client, t); err != nil {
-		return nil, err
-	}
-	if found, err = describe(e.admin, t.Name); err != nil || found == nil {
-		return nil, errors.Join(errors.New("created, but not in the metadata yet"), err)
-	}
-	if made {
+	if err == nil {
 		e.opts.report("made %s: %d partitions, copies %d, in sync at least %d", t.Name, t.Partitions, e.copies, e.inSync)
 	}
-	return compare(e.admin, t, found)
+	return e.await(ctx, t)
+}
+
+// await waits until a new topic can be written, and is known with its settings to the broker that is asked: brokers
+// hear of a topic one after the other, after its creation was answered. What differs then is how another process made
+// it.
+func (e *ensuring) await(ctx context.Context, t events.Topic) (diff []TopicDifference, err error) {
+	limit, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	for {
+		if err = e.leaders(t); err == nil {
+			var found *sarama.TopicMetadata
+			switch found, err = describe(e.admin, t.Name); {
+			case err == nil && found == nil:
+				err = sarama.ErrUnknownTopicOrPartition
+			case err == nil:
+				diff, err = compare(e.admin, t, found)
+			}
+		}
+		if err == nil && len(diff) == 0 {
+			return nil, nil
+		}
+		select {
+		case <-limit.Done():
+			if err != nil {
+				err = fmt.Errorf("created, but not ready: %w", errors.Join(ctx.Err(), err))
+			}
+			return diff, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// leaders fails while a partition has no leader.
+func (e *ensuring) leaders(t events.Topic) error {
+	if err := e.client.RefreshMetadata(t.Name); err != nil {
+		return err
+	}
+	writable, err := e.client.WritablePartitions(t.Name)
+	if err == nil && len(writable) < int(t.Partitions) {
+		err = sarama.ErrLeaderNotAvailable
+	}
+	return err
 }
 
 func (e *ensuring) existing(t events.Topic, found *sarama.TopicMetadata) ([]TopicDifference, error) {
@@ -209,22 +247,4 @@ func readSettings(admin sarama.ClusterAdmin, kind sarama.ConfigResourceType, nam
 		}
 	}
 	return have, nil
-}
-
-// awaitLeaders waits until a new topic can be written: Kafka answers the creation before its brokers know of it.
-func awaitLeaders(ctx context.Context, client sarama.Client, t events.Topic) error {
-	for {
-		err := client.RefreshMetadata(t.Name)
-		if err == nil {
-			var writable []int32
-			if writable, err = client.WritablePartitions(t.Name); err == nil && len(writable) >= int(t.Partitions) {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("created, but its partitions have no leaders yet: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

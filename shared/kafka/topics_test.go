@@ -2,9 +2,14 @@ package kafka_test
 
 import (
 	"errors"
+	"net"
+	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
@@ -76,6 +81,56 @@ func TestDifferencesAreNamed(t *testing.T) {
 	var differ *kafka.TopicsError
 	if !errors.As(err, &differ) || differ.Differences[0].Have != "missing" {
 		t.Errorf("missing topic: got %v", err)
+	}
+}
+
+// Brokers hear of a new topic one after the other, so the one that is asked may not know it yet.
+func TestANewTopicIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]kmsg.Key{"topic": kmsg.Metadata, "settings": kmsg.DescribeConfigs} {
+		b := kafkatest.New(t)
+		var made atomic.Bool
+		b.Cluster().ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
+			made.Store(true)
+			return nil, nil, false
+		})
+		late := 0
+		b.Cluster().ControlKey(int16(key), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			b.Cluster().KeepControl()
+			if !made.Load() || late == 3 {
+				return nil, nil, false
+			}
+			switch r := r.(type) {
+			case *kmsg.MetadataRequest:
+				if len(r.Topics) != 1 {
+					return nil, nil, false
+				}
+				answer := r.ResponseKind().(*kmsg.MetadataResponse)
+				broker := kmsg.NewMetadataResponseBroker()
+				host, port, _ := net.SplitHostPort(b.Brokers()[0])
+				number, _ := strconv.Atoi(port)
+				broker.Host, broker.Port = host, int32(number)
+				unknown := kmsg.NewMetadataResponseTopic()
+				unknown.Topic, unknown.ErrorCode = r.Topics[0].Topic, kerr.UnknownTopicOrPartition.Code
+				answer.Brokers, answer.Topics = append(answer.Brokers, broker), append(answer.Topics, unknown)
+				late++
+				return answer, nil, true
+			case *kmsg.DescribeConfigsRequest:
+				answer := r.ResponseKind().(*kmsg.DescribeConfigsResponse)
+				unknown := kmsg.NewDescribeConfigsResponseResource()
+				unknown.ResourceName, unknown.ResourceType, unknown.ErrorCode = r.Resources[0].ResourceName, r.Resources[0].ResourceType, kerr.UnknownTopicOrPartition.Code
+				answer.Resources = append(answer.Resources, unknown)
+				late++
+				return answer, nil, true
+			}
+			return nil, nil, false
+		})
+		if err := kafka.EnsureTopics(t.Context(), b.Config(""), []events.Topic{events.Orders}, kafka.EnsureOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if late != 3 {
+			t.Errorf("%s: the broker was behind %d times", name, late)
+		}
 	}
 }
 
