@@ -21,7 +21,7 @@ const (
 	autoCreate     = "auto.create.topics.enable"
 	offsetsCopies  = "offsets.topic.replication.factor"
 	offsetsTopic   = "__consumer_offsets"
-	describeConfig = "DescribeConfigs on the cluster and DescribeConfigs on the topics"
+	describeConfig = "Describe and DescribeConfigs on the topics, and DescribeConfigs on the cluster"
 )
 
 // Inspect looks for what is unsafe in a cluster and in the connection to it. It changes nothing. An error means that it
@@ -95,6 +95,10 @@ func (c *cluster) lookAtTopics(admin sarama.ClusterAdmin, topics []events.Topic)
 	for _, t := range topics {
 		seen := seenTopic{want: t}
 		found, err := describe(admin, t.Name)
+		if errors.Is(err, sarama.ErrTopicAuthorizationFailed) {
+			c.closed = append(c.closed, "topic "+t.Name)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("topic %s: %w", t.Name, err)
 		}

@@ -82,7 +82,8 @@ func TestInspectionOfTheEmbeddedBrokerIsOneLine(t *testing.T) {
 func TestInspectionByAUserWithoutRights(t *testing.T) {
 	t.Parallel()
 	describe := kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "*", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true}
-	_, cfg := clusterOf(t, 3, append(signsIn(), kfake.EnableACLs(), kfake.User("SCRAM-SHA-256", "reader", password, describe))...)
+	_, cfg := clusterOf(t, 3, append(signsIn(), kfake.EnableACLs(), kfake.User("SCRAM-SHA-256", "reader", password, describe),
+		kfake.User("SCRAM-SHA-256", "stranger", password))...)
 	admin := cfg
 	admin.SASL = as("scram-sha-256")
 	if err := kafka.EnsureTopics(t.Context(), admin, events.Topics(), kafka.EnsureOptions{}); err != nil {
@@ -91,10 +92,12 @@ func TestInspectionByAUserWithoutRights(t *testing.T) {
 	if _, all := inspect(t, admin); all != "" {
 		t.Errorf("by one with rights: %s", all)
 	}
-	cfg.SASL = kafka.SASL{Mechanism: "scram-sha-256", User: "reader", Password: password}
-	names, all := inspect(t, cfg)
-	if !slices.Equal(names, []string{kafka.RiskNotInspected}) || !strings.Contains(all, "broker 2") || !strings.Contains(all, "topic orders") || !strings.Contains(all, "DescribeConfigs") {
-		t.Errorf("found %s", all)
+	for _, who := range []string{"reader", "stranger"} {
+		cfg.SASL = kafka.SASL{Mechanism: "scram-sha-256", User: who, Password: password}
+		names, all := inspect(t, cfg)
+		if !slices.Equal(names, []string{kafka.RiskNotInspected}) || !strings.Contains(all, "broker 2") || !strings.Contains(all, "topic orders") || !strings.Contains(all, "DescribeConfigs") {
+			t.Errorf("by %s: %s", who, all)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,5 +124,28 @@ func TestOneBrokerIsOneLine(t *testing.T) {
 	risks = c.risks()
 	if len(risks) != 3 || risks[1].Name != RiskMinInSyncHigh || risks[2].Name != RiskRetention {
 		t.Errorf("got %v", risks)
+	}
+}
+
+// Who reads a name in the log finds it in the runbook, and so with settings.
+func TestTheRunbookNamesEverything(t *testing.T) {
+	t.Parallel()
+	read := func(path string) string {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	runbook := read("../../docs/operations.md")
+	risks := regexp.MustCompile(`(?m)^\tRisk\w+ += "([a-z-]+)"`).FindAllStringSubmatch(read("risks.go"), -1)
+	settings := regexp.MustCompile(`\b(FEIRA_\w+)`).FindAllStringSubmatch(read("security.go")+read("copies.go"), -1)
+	if len(risks) < 13 || len(settings) < 10 {
+		t.Fatalf("found %d risks and %d settings", len(risks), len(settings))
+	}
+	for _, name := range append(risks, settings...) {
+		if !strings.Contains(runbook, "`"+name[1]+"`") {
+			t.Errorf("docs/operations.md does not name %s", name[1])
+		}
 	}
 }

@@ -91,6 +91,30 @@ func TestEveryClientConnectsAsConfigured(t *testing.T) {
 	}
 }
 
+// A user needs no more than what docs/operations.md lists.
+func TestRightsThatAreNeeded(t *testing.T) {
+	t.Parallel()
+	allow := func(kind kmsg.ACLResourceType, name string, operations ...kmsg.ACLOperation) (acls []kfake.ACL) {
+		for _, o := range operations {
+			acls = append(acls, kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: o, Allow: true})
+		}
+		return acls
+	}
+	acls := append(allow(kmsg.ACLResourceTypeTopic, "*", kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationCreate, kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationAlterConfigs),
+		append(allow(kmsg.ACLResourceTypeGroup, "*", kmsg.ACLOperationRead), allow(kmsg.ACLResourceTypeCluster, "kafka-cluster", kmsg.ACLOperationDescribeConfigs)...)...)
+	_, cfg := brokerOf(t, append(signsIn(), kfake.EnableACLs(), kfake.User("SCRAM-SHA-512", "limited", password, acls...))...)
+	cfg.SASL = kafka.SASL{Mechanism: "scram-sha-512", User: "limited", Password: password}
+	exercise(t, cfg)
+	for _, opts := range []kafka.EnsureOptions{{}, {Retention: time.Hour, MinInSync: 1}} { // made, then changed
+		if err := kafka.EnsureTopics(t.Context(), cfg, []events.Topic{events.Clicks}, opts); err != nil {
+			t.Errorf("migrate: %v", err)
+		}
+	}
+	if risks, err := kafka.Inspect(t.Context(), cfg, []events.Topic{events.Payments, events.Clicks}); err != nil || len(risks) != 1 || risks[0].Name != kafka.RiskSingleBroker {
+		t.Errorf("found %v, %v", risks, err)
+	}
+}
+
 // exercise makes a topic, writes, reads as a group and outside of any, and inspects.
 func exercise(t *testing.T, cfg kafka.Config) {
 	t.Helper()
