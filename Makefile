@@ -2,10 +2,10 @@
 GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help demo test race bench verify format lint generate drift audit images compose-test
+.PHONY: help demo test race bench verify format lint generate drift audit images compose-test e2e
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
 
 demo: ## run the whole shop on embedded infrastructure
 	$(GO) run ./cmd/feira demo
@@ -48,3 +48,6 @@ images: ## images of feira, Kafka (KAFKA=4.4.0) and Postgres, without an image r
 
 compose-test: ## the Compose file for real: needs Docker with Compose, and make images
 	$(GO) test -tags e2e -count 1 -timeout 20m -v ./e2e/compose
+
+e2e: ## the shop on real Kafka and Postgres: needs Docker; KAFKA=4.0.0 is another version, KAFKA=embedded needs no Docker
+	KAFKA=$(KAFKA) POSTGRES=$(POSTGRES) $(GO) test -tags e2e -count=1 -failfast -timeout 20m -v ./e2e

@@ -20,7 +20,7 @@ func TestShop(t *testing.T) {
 			t.Run(name, func(t *testing.T) { test(t, s) })
 		}
 	})
-	t.Run("Contract", func(t *testing.T) { journeys.Contract(t, s) })
+	t.Run("Contract", func(t *testing.T) { journeys.Contract(t, s, false) })
 	t.Run("Metrics", func(t *testing.T) { metrics(t, s) })
 	t.Run("MetricsAreDocumented", func(t *testing.T) { documented(t, s) })
 	t.Run("NoCardNumbers", func(t *testing.T) { journeys.NoCardNumbers(t, s, s.Log.String()) })

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,10 +23,11 @@ import (
 )
 
 // Contract reads every topic with a client that knows nothing of the shop: each record is JSON as its schema says, with
-// the attributes of CloudEvents in its headers, and in each partition an unbroken chain. It runs when the [All] have ended.
-func Contract(t *testing.T, s *shoptest.Shop) {
+// the attributes of CloudEvents in its headers, and in each partition an unbroken chain; see [OnKafka]. It runs when the
+// [All] have ended.
+func Contract(t *testing.T, s *shoptest.Shop, repeats bool) {
 	t.Helper()
-	types := OnKafka(t, s, false)
+	types := OnKafka(t, s, repeats)
 	for _, e := range []events.Event{
 		events.OrderPlaced{}, events.OrderHeld{}, events.OrderReleased{}, events.OrderCancelled{}, events.OrderRefundFailed{},
 		events.PaymentDeclined{}, events.PaymentCaptureFailed{}, events.PaymentVoided{}, events.PaymentRefunded{},
@@ -37,11 +40,11 @@ func Contract(t *testing.T, s *shoptest.Shop) {
 }
 
 // OnKafka holds all that is on Kafka to the contract and to the stores, as [Contract] does, and gives how many records
-// of each type there are. Where relays or brokers were killed, records may be repeated, but their first occurrences are
-// in order and none is missing.
+// of each type there are. Where relays or brokers were killed, or were so slow that a relay sent again, records may be
+// repeated; their first occurrences are in order all the same, and none is missing.
 func OnKafka(t *testing.T, s *shoptest.Shop, repeats bool) map[string]int {
 	t.Helper()
-	published(t, s)
+	Published(t, s)
 	c := &reader{
 		repeats: repeats, schemas: map[string]*validator.Schema{}, ids: map[string]bool{}, last: map[place]int64{}, types: map[string]int{},
 	}
@@ -63,8 +66,8 @@ func OnKafka(t *testing.T, s *shoptest.Shop, repeats bool) map[string]int {
 	return c.types
 }
 
-// published waits until no store has anything that its relay has not sent.
-func published(t *testing.T, s *shoptest.Shop) {
+// Published waits until every order has come to its end and no store has anything that its relay has not sent.
+func Published(t *testing.T, s *shoptest.Shop) {
 	t.Helper()
 	shoptest.Eventually(t, "everything is published", func(ctx context.Context) error {
 		if report, err := s.Examine(ctx, time.Minute, 1); err != nil || len(report.Open) > 0 {
@@ -194,13 +197,32 @@ func (c *reader) attributes(topic events.Topic, r *kgo.Record, h map[string]stri
 // schema holds a value to the published schema of its type.
 func (c *reader) schema(kind string, value any) error {
 	if c.schemas[kind] == nil {
-		s, err := validator.NewCompiler().Compile(filepath.Join("..", "..", "shared", "events", "schemas", kind+".json"))
+		root, err := moduleRoot()
+		if err != nil {
+			return err
+		}
+		s, err := validator.NewCompiler().Compile(filepath.Join(root, "shared", "events", "schemas", kind+".json"))
 		if err != nil {
 			return err
 		}
 		c.schemas[kind] = s
 	}
 	return c.schemas[kind].Validate(value)
+}
+
+// moduleRoot is the folder of go.mod, whichever package's folder the test runs in.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir, nil
+		}
+		if filepath.Dir(dir) == dir {
+			return "", errors.New("there is no go.mod above the test's folder")
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "", err
 }
 
 // everythingStored fails the test if an event of the owner's store was not among the records.

@@ -1,0 +1,148 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/internal/shoptest"
+	"github.com/feira-shop/feira/internal/shoptest/journeys"
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// TestScale: under load, payments goes from one process to three and back. Its partitions spread over all three, and
+// the payments of each card stay in order, in one partition.
+func TestScale(t *testing.T) {
+	s := open(t)
+	tr := trade(t, s, 30)
+	tr.await(60)
+	began := time.Now()
+	for i := 2; i <= 3; i++ {
+		port, err := freePort(t.Context())
+		must(t, err)
+		must(t, s.add(fmt.Sprintf("payments-%d", i), "payments", port).start())
+	}
+	three := s.awaitSpread(t, payGroup, 3)
+	t.Logf("three processes have %v after %s", three, time.Since(began).Round(time.Millisecond))
+	for name, partitions := range three {
+		if partitions != 2 {
+			t.Errorf("%s has %d partitions of 6", name, partitions)
+		}
+	}
+	tr.await(150)
+	worked := map[string]float64{}
+	for name := range map[string]bool{"payments": true, "payments-2": true, "payments-3": true} {
+		worked[name] = s.metric(t, name, "feira_operator_events_processed_total")
+	}
+	if worked["payments-2"] == 0 || worked["payments-3"] == 0 {
+		t.Errorf("of the events, the processes applied %v", worked)
+	}
+
+	began = time.Now()
+	for i := 2; i <= 3; i++ {
+		name := fmt.Sprintf("payments-%d", i)
+		must(t, s.parts[name].stop())
+		delete(s.parts, name)
+	}
+	one := s.awaitSpread(t, payGroup, 1)
+	t.Logf("one process has %v after %s; applied meanwhile: %v", one, time.Since(began).Round(time.Millisecond), worked)
+	tr.await(60)
+	tr.stop()
+	t.Logf("commits that were fenced: %v", s.metric(t, "payments", "feira_operator_commits_fenced_total"))
+	journeys.OnKafka(t, s.shop, true)
+	s.cardsInOrder(t)
+}
+
+// cardsInOrder holds the topic of payments to what is promised of each card: all of it is in one partition, and what
+// happened to a payment is in the order in which it happened.
+func (s *stack) cardsInOrder(t *testing.T) {
+	t.Helper()
+	partition, version := map[string]int32{}, map[string]int64{}
+	captured := map[string]bool{}
+	n := 0
+	for _, r := range firsts(t, s.consume(t, "e2e-cards", events.Payments.Name)) {
+		card, payment := string(r.Key), header(r, events.HeaderSubject)
+		if p, known := partition[card]; known && p != r.Partition {
+			t.Errorf("the card %s is in the partitions %d and %d", card, p, r.Partition)
+		}
+		partition[card] = r.Partition
+		switch header(r, events.HeaderType) {
+		case events.PaymentAuthorized{}.EventType():
+			n++
+			if captured[payment] {
+				t.Errorf("%s was captured before it was authorised", payment)
+			}
+		case events.PaymentCaptured{}.EventType():
+			captured[payment] = true
+		}
+		version[payment]++
+	}
+	t.Logf("%d authorisations of %d cards, each card in one partition", n, len(partition))
+}
+
+// TestFrozenOwner: a process is frozen with a batch in its hands, and another takes its partitions over. When it wakes
+// its commit is refused, and what it had in its hands has been done once.
+func TestFrozenOwner(t *testing.T) {
+	s := open(t)
+	port, err := freePort(t.Context())
+	must(t, err)
+	second := s.add("loyalty-2", "loyalty", port)
+	must(t, second.start())
+	s.awaitSpread(t, loyaltyGroup, 2)
+	tr := trade(t, s, 20)
+	tr.await(20)
+
+	release := s.holdCheckpoints(t, "loyalty")
+	shoptest.Eventually(t, "loyalty has a batch that it cannot commit", func(context.Context) error {
+		if n := s.metric(t, "loyalty", "feira_operator_retries_total"); n == 0 {
+			return errors.New("nothing was tried again")
+		}
+		return nil
+	})
+	frozen := s.parts["loyalty"]
+	must(t, frozen.signal(syscall.SIGSTOP))
+	t.Cleanup(func() { must(t, frozen.signal(syscall.SIGCONT)) }) // before the books are examined
+	at := s.checkpoint(t, "loyalty")
+	release()
+	alone := s.awaitSpread(t, loyaltyGroup, 1)
+	shoptest.Eventually(t, "the other process goes on", func(context.Context) error {
+		if now := s.checkpoint(t, "loyalty"); now < at+50 {
+			return fmt.Errorf("the checkpoints went from %d to %d", at, now)
+		}
+		return nil
+	})
+	t.Logf("its partitions went to %v", alone)
+
+	must(t, frozen.signal(syscall.SIGCONT))
+	shoptest.Eventually(t, "the commit of the process that woke up is refused", func(context.Context) error {
+		if n := s.metric(t, "loyalty", "feira_operator_commits_fenced_total"); n == 0 {
+			return errors.New("it was not")
+		}
+		return nil
+	})
+	s.awaitSpread(t, loyaltyGroup, 2)
+	tr.await(40)
+	tr.stop()
+	must(t, second.stop())
+	delete(s.parts, "loyalty-2")
+	s.awaitSpread(t, loyaltyGroup, 1)
+}
+
+// holdCheckpoints keeps every checkpoint of a service locked, as somebody with a database console might, until release.
+func (s *stack) holdCheckpoints(t *testing.T, service string) (release func()) {
+	t.Helper()
+	dsn, err := s.dsn(service)
+	must(t, err)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	must(t, err)
+	_, err = conn.Exec(t.Context(), "begin; select from checkpoints for update")
+	must(t, err)
+	return func() { must(t, conn.Close(t.Context())) }
+}
