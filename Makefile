@@ -2,7 +2,7 @@
 GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help demo test race bench verify format lint generate drift audit images compose-test e2e
+.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
@@ -48,6 +48,10 @@ images: ## images of feira, Kafka (KAFKA=4.4.0) and Postgres, without an image r
 
 compose-test: ## the Compose file for real: needs Docker with Compose, and make images
 	$(GO) test -tags e2e -count 1 -timeout 20m -v ./e2e/compose
+
+secure-test: ## three brokers with TLS and SCRAM, one killed: needs Docker; KAFKA=4.0.0 is another version
+	KAFKA=$(KAFKA) TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 TESTCONTAINERS_RYUK_DISABLED=true \
+		$(GO) test -tags e2e -count 1 -timeout 15m -v ./e2e/secure
 
 e2e: ## the shop on real Kafka and Postgres: needs Docker; KAFKA=4.0.0 is another version, KAFKA=embedded needs no Docker
 	KAFKA=$(KAFKA) POSTGRES=$(POSTGRES) $(GO) test -tags e2e -count=1 -failfast -timeout 20m -v ./e2e

@@ -189,6 +189,7 @@ func (c *cluster) environment(i int) map[string]string {
 		"KAFKA_BROKER_SESSION_TIMEOUT_MS":        "2000", // how soon a killed broker is noticed
 		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS":     "500",
 		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":     "6",
 		"KAFKA_HEAP_OPTS":                        "-Xms128m -Xmx384m",
 	}
 }

@@ -59,7 +59,7 @@ func (c *cluster) risks() []Risk {
 			all = append(all, *r)
 		}
 	}
-	if len(c.brokers) > 1 {
+	if !c.single() {
 		return all
 	}
 	var also []string
@@ -75,6 +75,11 @@ func (c *cluster) risks() []Risk {
 		what += " (also: " + strings.Join(also, ", ") + ")"
 	}
 	return append([]Risk{{RiskSingleBroker, what, "in production run at least three"}}, all...)
+}
+
+// single tells one broker from the last that is left of several.
+func (c *cluster) single() bool {
+	return len(c.brokers) <= 1 && !slices.ContainsFunc(c.topics, func(t seenTopic) bool { return t.copies > 1 })
 }
 
 // which names the topics for which something holds.

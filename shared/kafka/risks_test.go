@@ -81,6 +81,7 @@ func TestEachRiskIsNamed(t *testing.T) {
 		"on one machine": {func(c *cluster) {
 			c.tls, c.sasl, c.addresses = TLS{}, SASL{}, []string{"127.0.0.1:1", "[::1]:1", "localhost:1"}
 		}, "", ""},
+		"others are away":  {func(c *cluster) { c.brokers = c.brokers[:1] }, "", ""},
 		"may not look":     {func(c *cluster) { c.closed = []string{"broker 1", "topic orders"} }, RiskNotInspected, "broker 1, topic orders"},
 		"settings unknown": {func(c *cluster) { c.of(func(t *seenTopic) { t.settings = nil }) }, "", ""},
 	} {
