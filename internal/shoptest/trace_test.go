@@ -1,9 +1,10 @@
 package shoptest_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/feira-shop/feira/api"
 	"github.com/feira-shop/feira/internal/shoptest"
+	"github.com/feira-shop/feira/shared/telemetry/telemetrytest"
 )
 
 // story is what one trace of one order has at least, each from the request down. What confirms the order is the last
@@ -36,8 +38,8 @@ var kinds = map[string]otlp.Span_SpanKind{
 // TestOneTrace: what an order goes through, from the request to the last event, is one trace.
 func TestOneTrace(t *testing.T) {
 	t.Parallel()
-	c := shoptest.NewCollector(t)
-	s := shoptest.Start(t, shoptest.Options{Tracing: shoptest.Trace(t, c.URL)})
+	c := telemetrytest.New(t)
+	s := shoptest.Start(t, shoptest.Options{Tracing: c.Tracing(t)})
 	sku, ana := s.Product(t, 12_345, 10), s.Customer(t)
 	res := ana.Send(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_visa")), 10)
 	if res.JSON201 == nil || res.JSON201.Status != api.OrderStatusConfirmed {
@@ -45,26 +47,51 @@ func TestOneTrace(t *testing.T) {
 	}
 	order := *res.JSON201
 	ana.AwaitMoney(t, order, api.FinancialStatusPaid)
-	var tr tree
-	shoptest.Eventually(t, "the trace is whole", func(context.Context) error {
-		tr = traceOf(c.Spans(), order.Id)
-		return tr.whole()
-	})
+	tr := traceOf(c.Await(t, func(spans []telemetrytest.Span) error { return traceOf(spans, order.Id).whole() }), order.Id)
 	t.Logf("the trace of one order, from its request on (start, duration, service, span):\n%s", tr.print())
 	tr.check(t, order.Id)
 	logsOfTrace(t, s, tr.root.Trace, order.Id)
 }
 
+// TestAHangingCollectorHoldsUpNoOrder: with every trace kept and none taken, orders are as quick as ever.
+func TestAHangingCollectorHoldsUpNoOrder(t *testing.T) {
+	t.Parallel()
+	over, asked := make(chan struct{}), make(chan struct{}, 1)
+	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-over
+	}))
+	t.Cleanup(func() { close(over); hanging.Close() })
+	s := shoptest.Start(t, shoptest.Options{Tracing: telemetrytest.Tracing(t, hanging.URL)})
+	sku, ana := s.Product(t, 1_000, 100), s.Customer(t)
+	<-asked // from here on the collector hangs
+	best := time.Hour
+	for range 20 {
+		began := time.Now()
+		res := ana.Send(t, s.Key(), ana.Checkout(sku, 1, s.Card("tok_visa")), 10)
+		if res.JSON201 == nil || res.JSON201.Status != api.OrderStatusConfirmed {
+			t.Fatalf("the answer is %s %s, want a confirmed order", res.Status(), res.Body)
+		}
+		best = min(best, time.Since(began))
+	}
+	if t.Logf("confirmed within %s", best); best >= time.Second {
+		t.Errorf("the quickest order was confirmed after %s, want less than a second", best)
+	}
+}
+
 // tree is the spans of one trace.
 type tree struct {
-	root  *shoptest.Span
-	byID  map[string]*shoptest.Span
-	below map[string][]*shoptest.Span // by the id of the parent, as they began
+	root  *telemetrytest.Span
+	byID  map[string]*telemetrytest.Span
+	below map[string][]*telemetrytest.Span // by the id of the parent, as they began
 }
 
 // traceOf picks the trace of the request that placed an order.
-func traceOf(all []shoptest.Span, order string) tree {
-	tr := tree{byID: map[string]*shoptest.Span{}, below: map[string][]*shoptest.Span{}}
+func traceOf(all []telemetrytest.Span, order string) tree {
+	tr := tree{byID: map[string]*telemetrytest.Span{}, below: map[string][]*telemetrytest.Span{}}
 	id := ""
 	for _, s := range all {
 		if s.Name == "POST /v1/orders" && s.Attributes["feira.order"] == order {
@@ -83,18 +110,18 @@ func traceOf(all []shoptest.Span, order string) tree {
 		}
 	}
 	for _, list := range tr.below {
-		slices.SortFunc(list, func(a, b *shoptest.Span) int { return a.Start.Compare(b.Start) })
+		slices.SortFunc(list, func(a, b *telemetrytest.Span) int { return a.Start.Compare(b.Start) })
 	}
 	return tr
 }
 
 // label is a span's name, and the operator's where it is one's.
-func label(s *shoptest.Span) string {
+func label(s *telemetrytest.Span) string {
 	return strings.TrimSpace(s.Name + " " + s.Attributes["feira.operator"])
 }
 
 // path is a span's ancestors and itself.
-func (tr tree) path(s *shoptest.Span) string {
+func (tr tree) path(s *telemetrytest.Span) string {
 	if parent := tr.byID[s.Parent]; parent != nil {
 		return tr.path(parent) + " > " + label(s)
 	}
@@ -172,8 +199,8 @@ func (tr tree) check(t *testing.T, order string) {
 // print draws the trace as a tree.
 func (tr tree) print() string {
 	var b strings.Builder
-	var draw func(s *shoptest.Span, indent string)
-	draw = func(s *shoptest.Span, indent string) {
+	var draw func(s *telemetrytest.Span, indent string)
+	draw = func(s *telemetrytest.Span, indent string) {
 		ms := func(d time.Duration) string { return fmt.Sprintf("%8.2f ms", float64(d.Microseconds())/1000) }
 		fmt.Fprintf(&b, "%s %s  %-16s %s%s", ms(s.Start.Sub(tr.root.Start)), ms(s.End.Sub(s.Start)), strings.TrimPrefix(s.Service, "feira-"), indent, label(s))
 		what := s.Attributes["feira.events"] + s.Attributes["cloudevents.event_type"]

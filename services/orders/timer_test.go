@@ -9,7 +9,9 @@ import (
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/service"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 func TestTheTimerEndsWhatIsDue(t *testing.T) {
@@ -82,5 +84,32 @@ func TestTheTimerPagesPastWhatItCannotEnd(t *testing.T) {
 	ended, err := decider.Load(t.Context(), h.store, Rules, Stream(o.Body.Id))
 	if err != nil || ended.State.Reason != events.ReasonDeadline {
 		t.Errorf("the order is %+v, %v, want it ended by its deadline", ended.State, err)
+	}
+}
+
+// An order that its deadline ends stays within the trace of its checkout.
+func TestTheTimerContinuesTheTraceOfTheCheckout(t *testing.T) {
+	t.Parallel()
+	const request = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	h := open(t)
+	for key, traceparent := range map[string]string{"within a trace": request, "without": ""} {
+		r := checkout("CAFE-500", 1)
+		r.Params.IdempotencyKey = key
+		o, err := buy(telemetry.Continue(as(t, ana, auth.Customer), traceparent), h, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := expireDue(t.Context(), service.Runtime{Store: h.store}, noon.Add(h.cfg.Deadline)); err != nil {
+			t.Fatal(err)
+		}
+		history, err := h.store.History(t.Context(), Stream(o.Body.Id), eventstore.Until{})
+		if err != nil || len(history) != 2 {
+			t.Fatalf("%d events, %v", len(history), err)
+		}
+		for _, e := range history {
+			if e.Traceparent != traceparent {
+				t.Errorf("%s: %s is at %q", key, e.Type, e.Traceparent)
+			}
+		}
 	}
 }

@@ -73,6 +73,13 @@ func open(t *testing.T) *eventstore.Store {
 	t.Helper()
 	db := pgtest.New(t, eventstore.Migrations())
 	store := eventstore.New(db.Pool, eventstore.Options{Service: "loyalty", Registry: events.NewRegistry()})
+	run(t, store)
+	return store
+}
+
+// run runs a store until the test ends.
+func run(t *testing.T, store *eventstore.Store) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- store.Run(ctx) }()
@@ -82,7 +89,6 @@ func open(t *testing.T) *eventstore.Store {
 			t.Errorf("store: %v", err)
 		}
 	})
-	return store
 }
 
 // history reads a stream back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
+	"github.com/feira-shop/feira/shared/telemetry"
 )
 
 func TestMain(m *testing.M) {
@@ -119,14 +121,20 @@ type bed struct {
 
 func newBed(tb testing.TB) *bed {
 	tb.Helper()
-	db := pgtest.New(tb, eventstore.Migrations())
-	must(tb, Migrate(tb.Context(), db.DSN))
-	return &bed{t: tb, db: db, store: startStore(tb, db.Pool), metrics: prometheus.NewRegistry()}
+	return newBedWith(tb, nil)
 }
 
-func startStore(tb testing.TB, pool *pgxpool.Pool) *eventstore.Store {
+// newBedWith is a bed whose service traces.
+func newBedWith(tb testing.TB, tracer *telemetry.Tracer) *bed {
 	tb.Helper()
-	store := eventstore.New(pool, eventstore.Options{Service: "charges", Registry: events.NewRegistry(asked{}, charged{})})
+	db := pgtest.New(tb, eventstore.Migrations())
+	must(tb, Migrate(tb.Context(), db.DSN))
+	return &bed{t: tb, db: db, store: startStore(tb, db.Pool, tracer), metrics: prometheus.NewRegistry()}
+}
+
+func startStore(tb testing.TB, pool *pgxpool.Pool, tracer *telemetry.Tracer) *eventstore.Store {
+	tb.Helper()
+	store := eventstore.New(pool, eventstore.Options{Service: "charges", Registry: events.NewRegistry(asked{}, charged{}), Tracer: tracer})
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -141,7 +149,13 @@ func startStore(tb testing.TB, pool *pgxpool.Pool) *eventstore.Store {
 // start runs a client whose end the test waits for.
 func (b *bed) start(definitions ...Definition) *Client {
 	b.t.Helper()
-	c, err := Start(b.t.Context(), definitions, Options{Store: b.store, Metrics: b.metrics, Member: "test"})
+	return b.startWith(nil, definitions...)
+}
+
+// startWith is start with a log.
+func (b *bed) startWith(log *slog.Logger, definitions ...Definition) *Client {
+	b.t.Helper()
+	c, err := Start(b.t.Context(), definitions, Options{Store: b.store, Log: log, Metrics: b.metrics, Member: "test"})
 	must(b.t, err)
 	b.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

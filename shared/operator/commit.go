@@ -39,6 +39,7 @@ func (l *loop) attemptContext(ctx context.Context) (context.Context, context.Can
 func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) error {
 	ctx, cancel := l.attemptContext(ctx)
 	defer cancel()
+	l.spans = nil
 	if err := l.op.hooks.at(beforeBegin); err != nil {
 		return err
 	}

@@ -23,8 +23,18 @@ import (
 // scope names what makes the spans.
 const scope = "github.com/feira-shop/feira"
 
+// queueSize is how many spans wait for their export at most: an operator ends those of a whole batch at once.
+const queueSize = 8192
+
 // stopWithin bounds the last export of a process that stops.
 const stopWithin = 3 * time.Second
+
+// VariableError says that an environment variable has a value that is of no use.
+type VariableError struct{ Name, Value, Want string }
+
+func (e *VariableError) Error() string {
+	return fmt.Sprintf("telemetry: the variable %s is %q; expected %s", e.Name, e.Value, e.Want)
+}
 
 // TracingOptions say where traces go. What is zero follows from the variables of OpenTelemetry.
 type TracingOptions struct {
@@ -45,7 +55,7 @@ type Tracing struct {
 
 // NewTracing prepares the export of traces over OTLP/HTTP as OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and the
 // other standard variables say. Without an endpoint traces are off and cost nothing. It does not wait for a collector.
-// Errors: [*UnknownError] for a variable with a value that is not understood.
+// Errors: [*VariableError] for one with a value that is not understood.
 func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	on, err := exports(o)
 	if err != nil || !on {
@@ -70,6 +80,9 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 		return nil, fmt.Errorf("telemetry: export traces: %w", err)
 	}
 	var batches []sdktrace.BatchSpanProcessorOption
+	if os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE") == "" {
+		batches = append(batches, sdktrace.WithMaxQueueSize(queueSize))
+	}
 	if o.Every > 0 {
 		batches = append(batches, sdktrace.WithBatchTimeout(o.Every))
 	}
@@ -88,20 +101,23 @@ func exports(o TracingOptions) (bool, error) {
 		}
 		return "", ""
 	}
-	_, endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+	name, endpoint := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 	if off, err := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")); err == nil && off || endpoint == "" && o.Endpoint == "" {
 		return false, nil
+	}
+	if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return false, &VariableError{name, endpoint, "an address such as http://127.0.0.1:4318"}
 	}
 	switch name, exporter := first("OTEL_TRACES_EXPORTER"); exporter {
 	case "none":
 		return false, nil
 	case "", "otlp":
 	default:
-		return false, &UnknownError{name, exporter, "otlp, none"}
+		return false, &VariableError{name, exporter, "otlp or none"}
 	}
 	name, protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	if protocol != "" && protocol != "http/protobuf" {
-		return false, &UnknownError{name, protocol, "http/protobuf (port 4318 of most collectors)"}
+		return false, &VariableError{name, protocol, "http/protobuf, which most collectors take on port 4318"}
 	}
 	return true, nil
 }
@@ -120,12 +136,12 @@ func sampler(name, arg string) (sdktrace.Sampler, error) {
 		if arg = strings.TrimSpace(arg); arg != "" {
 			var err error
 			if ratio, err = strconv.ParseFloat(arg, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
-				return nil, &UnknownError{"OTEL_TRACES_SAMPLER_ARG", arg, "0 to 1"}
+				return nil, &VariableError{"OTEL_TRACES_SAMPLER_ARG", arg, "a number from 0 to 1"}
 			}
 		}
 		return sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio)), nil
 	}
-	return nil, &UnknownError{"OTEL_TRACES_SAMPLER", name, "parentbased_always_on, parentbased_always_off, parentbased_traceidratio"}
+	return nil, &VariableError{"OTEL_TRACES_SAMPLER", name, "parentbased_always_on, parentbased_always_off or parentbased_traceidratio"}
 }
 
 // described is what the spans of all services of this process say of it.

@@ -1,11 +1,15 @@
-package shoptest
+// Package telemetrytest is a collector of traces in a test's memory: spans come to it as they do to any other, over
+// OTLP/HTTP.
+package telemetrytest
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,8 +23,10 @@ import (
 	"github.com/feira-shop/feira/shared/telemetry"
 )
 
-// exportEvery is how often the shop of a test exports its spans.
-const exportEvery = 50 * time.Millisecond
+const (
+	exportEvery = 20 * time.Millisecond
+	patience    = time.Minute // no measure of speed: a loaded machine may need it
+)
 
 // Collector takes traces over OTLP/HTTP and keeps them in memory.
 type Collector struct {
@@ -28,6 +34,7 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
+	more  chan struct{}
 }
 
 // Span is an exported span. Ids are in hex.
@@ -38,12 +45,13 @@ type Span struct {
 	Start, End        time.Time
 	Attributes        map[string]string // values as text
 	Failure           string            // "": none
+	Events            []string          // names
 }
 
-// NewCollector starts a collector, which is stopped when the test ends.
-func NewCollector(tb testing.TB) *Collector {
+// New starts a collector, which is stopped when the test ends.
+func New(tb testing.TB) *Collector {
 	tb.Helper()
-	c := &Collector{}
+	c := &Collector{more: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := c.take(r); err != nil {
 			tb.Errorf("the collector got something else than traces: %v", err)
@@ -55,20 +63,66 @@ func NewCollector(tb testing.TB) *Collector {
 	return c
 }
 
-// Trace makes the tracing of a shop that exports to a collector's address. It is stopped when the test ends.
-func Trace(tb testing.TB, url string) *telemetry.Tracing {
+// Tracing exports to the collector. It is stopped when the test ends.
+func (c *Collector) Tracing(tb testing.TB) *telemetry.Tracing {
+	tb.Helper()
+	return Tracing(tb, c.URL)
+}
+
+// Tracing exports to the collector of an address. It is stopped when the test ends.
+func Tracing(tb testing.TB, url string) *telemetry.Tracing {
 	tb.Helper()
 	t, err := telemetry.NewTracing(tb.Context(), telemetry.TracingOptions{Endpoint: url, Every: exportEvery})
-	must(tb, "trace", err)
-	tb.Cleanup(func() { t.Stop(tb.Context()) })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { t.Stop(context.Background()) })
 	return t
+}
+
+// Await waits until the spans that came in are as wanted: until wanted has nothing to complain about.
+func (c *Collector) Await(tb testing.TB, wanted func([]Span) error) []Span {
+	tb.Helper()
+	limit := time.After(patience)
+	for {
+		spans, more := c.look()
+		err := wanted(spans)
+		if err == nil {
+			return spans
+		}
+		select {
+		case <-more:
+		case <-limit:
+			tb.Fatalf("in vain waited for spans: %v; there are %s", err, strings.Join(Names(spans), ", "))
+		}
+	}
+}
+
+// Names are the names of spans, as they came in.
+func Names(spans []Span) []string {
+	names := make([]string, len(spans))
+	for i, s := range spans {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// Named finds the spans of a name.
+func Named(spans []Span, name string) []Span {
+	return slices.DeleteFunc(slices.Clone(spans), func(s Span) bool { return s.Name != name })
+}
+
+// look gives the spans so far, and a channel that is closed when there are more.
+func (c *Collector) look() ([]Span, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans), c.more
 }
 
 // Spans are those that came in so far.
 func (c *Collector) Spans() []Span {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]Span{}, c.spans...)
+	spans, _ := c.look()
+	return spans
 }
 
 func (c *Collector) take(r *http.Request) error {
@@ -93,6 +147,8 @@ func (c *Collector) take(r *http.Request) error {
 			}
 		}
 	}
+	close(c.more)
+	c.more = make(chan struct{})
 	return nil
 }
 
@@ -102,6 +158,9 @@ func spanOf(service string, s *otlp.Span) Span {
 		Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
 		Service: service, Name: s.GetName(), Kind: s.GetKind(), Start: at(s.GetStartTimeUnixNano()), End: at(s.GetEndTimeUnixNano()),
 		Attributes: texts(s.GetAttributes()),
+	}
+	for _, e := range s.GetEvents() {
+		span.Events = append(span.Events, e.GetName())
 	}
 	if s.GetStatus().GetCode() == otlp.Status_STATUS_CODE_ERROR {
 		span.Failure = s.GetStatus().GetMessage()
