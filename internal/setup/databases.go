@@ -24,6 +24,10 @@ type Databases struct {
 	DSN          func(service string) (string, error)
 }
 
+// oneAtATime is the advisory lock that the session of [Databases.Ensure] holds: the server refuses to change the rights
+// of a database twice at once.
+const oneAtATime = 0x66656972615f7375 // "feira_su"
+
 // Ensure makes what is missing, gives logins the passwords that their addresses say, and returns what it did. A
 // database that its service can open already is left as it is.
 func (d Databases) Ensure(ctx context.Context) (done []string, err error) {
@@ -32,6 +36,9 @@ func (d Databases) Ensure(ctx context.Context) (done []string, err error) {
 		return nil, fmt.Errorf("the database server: %w", err)
 	}
 	defer func() { _ = server.Close(context.WithoutCancel(ctx)) }()
+	if _, err := server.Exec(ctx, "select pg_advisory_lock($1)", int64(oneAtATime)); err != nil {
+		return nil, fmt.Errorf("the database server: %w", err)
+	}
 	for _, name := range d.Services {
 		dsn, err := d.DSN(name)
 		if err != nil {

@@ -1,0 +1,149 @@
+//go:build e2e
+
+package compose
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/kafka"
+)
+
+// In the middle of the trade the main process of each container is killed from outside, and its restart policy starts
+// it again. No order is lost or doubled, and all settle.
+func TestMainProcessesAreKilledInTheMiddleOfTheTrade(t *testing.T) {
+	before := verified(t)
+	trade := newCrowd(t)
+	trade.busy(t, 2*perSecond)
+	for _, service := range services() {
+		took := shop.killed(t, service)
+		t.Logf("%-9s healthy again after %s; %d orders so far", service, took.Round(100*time.Millisecond), trade.Snapshot().Placed)
+		trade.busy(t, perSecond)
+	}
+	placed := trade.settle(t)
+	if now := verified(t); now != before+placed {
+		t.Errorf("the shop took %d orders in addition to %d, and has %d", placed, before, now)
+	}
+}
+
+// Under load payments grows to three replicas, which share the partitions, and shrinks to one.
+func TestPaymentsIsScaledInTheMiddleOfTheTrade(t *testing.T) {
+	before := verified(t)
+	trade := newCrowd(t)
+	trade.busy(t, perSecond)
+	for _, replicas := range []int{3, 1} {
+		shop.must(t, "up", "--wait", "--scale", "payments="+strconv.Itoa(replicas))
+		eventually(t, fmt.Sprintf("%d replicas share the partitions", replicas), func() (bool, string) {
+			shares, err := shares(t.Context(), "payments.pay.orders")
+			if err != nil || len(shares) != replicas {
+				return false, fmt.Sprint(shares, err)
+			}
+			for _, partitions := range shares {
+				if partitions != 6/replicas {
+					return false, fmt.Sprint(shares)
+				}
+			}
+			return true, ""
+		})
+		t.Logf("payments has %d replicas, each with %d partitions; %d orders so far", replicas, 6/replicas, trade.Snapshot().Placed)
+		trade.busy(t, 4*perSecond)
+	}
+	placed := trade.settle(t)
+	if now := verified(t); now != before+placed {
+		t.Errorf("the shop took %d orders in addition to %d, and has %d", placed, before, now)
+	}
+	if n := inOrder(t, events.Payments); n == 0 {
+		t.Error("there are no events of payments")
+	}
+}
+
+// shares says how many partitions each member of a consumer group has.
+func shares(ctx context.Context, group string) (map[string]int, error) {
+	client, err := kafka.NewClient(kafka.Config{Brokers: []string{shop.kafka}, ClientID: "compose-test"})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	admin, err := sarama.NewClusterAdminFromClient(client)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := admin.DescribeConsumerGroups([]string{group})
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]int{}
+	for id, m := range groups[0].Members {
+		assignment, err := m.GetMemberAssignment()
+		if err != nil {
+			return nil, err
+		}
+		if assignment != nil {
+			for _, partitions := range assignment.Topics {
+				has[id] += len(partitions)
+			}
+		}
+	}
+	return has, ctx.Err()
+}
+
+// inOrder reads a topic and checks that in each partition, and so for each card, events came first in the order in
+// which they happened. It gives how many records there are.
+func inOrder(t *testing.T, topic events.Topic) (records int) {
+	t.Helper()
+	client, err := kafka.NewClient(kafka.Config{Brokers: []string{shop.kafka}, ClientID: "compose-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for partition := range topic.Partitions {
+		reader, err := kafka.OpenReader(client, topic.Name, partition, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, last := map[int64]bool{}, int64(0)
+		for {
+			batch, err := reader.Next(t.Context(), 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(batch) == 0 {
+				break
+			}
+			for _, m := range batch {
+				position, previous, ok := place(m)
+				if !ok || seen[position] { // a tick, or a repetition after a crash
+					continue
+				}
+				if previous != last || position <= last {
+					t.Fatalf("%s/%d: event %d follows %d, and says that it follows %d", topic.Name, partition, position, last, previous)
+				}
+				seen[position], last = true, position
+				records++
+			}
+		}
+		if err := reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return records
+}
+
+// place reads an event's position in its store, and that of the one before it in the partition.
+func place(m *sarama.ConsumerMessage) (position, previous int64, ok bool) {
+	for _, h := range m.Headers {
+		switch n, err := strconv.ParseInt(string(h.Value), 10, 64); string(h.Key) {
+		case "ce_sequence":
+			position, ok = n, err == nil
+		case "ce_previous":
+			previous = n
+		}
+	}
+	return position, previous, ok
+}
