@@ -103,6 +103,8 @@ func start(ctx context.Context, t *testing.T) *cluster {
 // imageOf is the image that was asked for, or one that is on the machine, or the official one, which is fetched.
 func imageOf(ctx context.Context, t *testing.T) string {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err == nil {
 		_, err = docker.Client.Ping(ctx, client.PingOptions{})

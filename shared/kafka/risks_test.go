@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/IBM/sarama"
+
 	"github.com/feira-shop/feira/shared/events"
 )
 
@@ -126,6 +128,32 @@ func TestOneBrokerIsOneLine(t *testing.T) {
 	if len(risks) != 3 || risks[1].Name != RiskMinInSyncHigh || risks[2].Name != RiskRetention {
 		t.Errorf("got %v", risks)
 	}
+}
+
+// Brokers are spoken to at the addresses that they give themselves.
+func TestBrokersAreSeenWhereTheySayTheyAre(t *testing.T) {
+	t.Parallel()
+	c := cluster{addresses: []string{"127.0.0.1:9092"}}
+	if err := c.lookAtBrokers(namedClient{}, silentAdmin{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.unencrypted(); r == nil || !strings.Contains(r.What, "kafka.example:9092") {
+		t.Errorf("found %v", r)
+	}
+}
+
+// namedClient knows a broker by the name that it gives itself.
+type namedClient struct{ sarama.Client }
+
+func (namedClient) Brokers() []*sarama.Broker {
+	return []*sarama.Broker{sarama.NewBroker("kafka.example:9092")}
+}
+
+// silentAdmin knows no settings.
+type silentAdmin struct{ sarama.ClusterAdmin }
+
+func (silentAdmin) DescribeConfigs([]*sarama.ConfigResource, sarama.DescribeConfigsOptions) ([]*sarama.ConfigResourceResult, error) {
+	return nil, nil
 }
 
 // Who reads a name in the log finds it in the runbook, and so with settings.
