@@ -36,11 +36,14 @@ const (
 type query struct{ expr, legend string }
 
 // variable is a choice at the top of the page.
-type variable struct{ name, label, query string }
+type variable struct {
+	name, label, query string
+	listed             bool // all are those that the query lists; else whatever there is, also what is new
+}
 
 var (
-	serviceChoice  = variable{"service", "Service", "label_values(feira_store_append_queue_length, service)"}
-	operatorChoice = variable{"operator", "Operator", `label_values(feira_operator_stopped{service=~"$service"}, operator)`}
+	serviceChoice  = variable{name: "service", label: "Service", query: "label_values(feira_store_append_queue_length, service)"}
+	operatorChoice = variable{name: "operator", label: "Operator", query: `label_values(feira_operator_stopped{service=~"$service"}, operator)`}
 )
 
 // Units, by Grafana's names.

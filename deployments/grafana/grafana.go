@@ -146,9 +146,13 @@ var firing = annotation{
 }
 
 func (v variable) grafana() choice {
+	all := ".*"
+	if v.listed {
+		all = ""
+	}
 	return choice{
 		Name: v.name, Label: v.label, Type: "query", Query: v.query, DataSource: &source, Refresh: 2, Sort: 1,
-		Multi: true, IncludeAll: true, AllValue: ".*", Current: &current{Text: []string{"All"}, Value: []string{"$__all"}},
+		Multi: true, IncludeAll: true, AllValue: all, Current: &current{Text: []string{"All"}, Value: []string{"$__all"}},
 	}
 }
 

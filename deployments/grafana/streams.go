@@ -1,7 +1,7 @@
 package main
 
 // streamOperators are those that keep state by event time.
-var streamOperators = variable{"operator", "Operator", "label_values(feira_stream_state_keys, operator)"}
+var streamOperators = variable{name: "operator", label: "Operator", query: "label_values(feira_stream_state_keys, operator)", listed: true}
 
 const chosenStream = `operator=~"$operator"`
 

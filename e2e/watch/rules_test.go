@@ -71,7 +71,7 @@ func (b *bed) rules(t *testing.T) {
 }
 
 // ofTheMachine are alerts that say in a test how fast the machine is.
-var ofTheMachine = regexp.MustCompile(`^CheckoutLatency|^CheckpointSlow$`)
+var ofTheMachine = regexp.MustCompile(`^(CheckoutLatency.*|CheckpointSlow|PoolExhausted|PoolWaits)$`)
 
 // alerts: in a healthy shop, whose customers pay with bad cards and whose provider hiccups, none fires.
 func (b *bed) alerts(t *testing.T) {
