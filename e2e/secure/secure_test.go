@@ -70,12 +70,12 @@ func topicsAreSafe(ctx context.Context, t *testing.T, c *cluster) {
 	if err != nil || len(metas[0].Partitions[0].Replicas) != 3 {
 		t.Errorf("orders has %d copies, expected 3: %v", len(metas[0].Partitions[0].Replicas), err)
 	}
-	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: events.Orders.Name})
+	described, err := admin.DescribeConfigs([]*sarama.ConfigResource{{Type: sarama.TopicResource, Name: events.Orders.Name}}, sarama.DescribeConfigsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	have := map[string]string{}
-	for _, e := range entries {
+	for _, e := range described[0].Configs {
 		have[e.Name] = e.Value
 	}
 	for name, want := range map[string]string{"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "retention.ms": "-1"} {
@@ -114,17 +114,17 @@ func finds(ctx context.Context, t *testing.T, cfg kafka.Config, want ...string) 
 func writeAndRead(ctx context.Context, t *testing.T, c *cluster) {
 	cfg := c.signed()
 	p := publisher(t, cfg)
-	for n := range 300 {
+	for n := range 90 {
 		write(ctx, t, p, n)
 	}
-	consume(ctx, t, cfg, 300)
+	consume(ctx, t, cfg, 90)
 	reader, err := kafka.OpenReader(connect(t, cfg), events.Clicks.Name, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = reader.Close() }()
-	if got, err := reader.Next(ctx, 1000); err != nil || len(got) != 100 {
-		t.Errorf("read %d records of the first partition, expected 100: %v", len(got), err)
+	if got, err := reader.Next(ctx, 1000); err != nil || len(got) != 30 {
+		t.Errorf("read %d records of the first partition, expected 30: %v", len(got), err)
 	}
 }
 
@@ -132,7 +132,7 @@ func byCertificate(ctx context.Context, t *testing.T, c *cluster) {
 	cfg := c.config("MUTUAL")
 	cfg.TLS = kafka.TLS{Enabled: true, CA: c.authority.File}
 	cfg.TLS.Cert, cfg.TLS.Key = c.authority.Issue(t, "service")
-	write(ctx, t, publisher(t, cfg), 300)
+	write(ctx, t, publisher(t, cfg), 90)
 	finds(ctx, t, cfg)
 }
 
