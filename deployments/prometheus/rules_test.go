@@ -163,7 +163,7 @@ func TestEveryServiceIsWatched(t *testing.T) {
 		t.Errorf("prometheus.yml scrapes %v, not %v", names, want)
 	}
 	for _, r := range rules(t) {
-		for _, service := range shop.Names() {
+		for _, service := range append(shop.Names(), "gateway") {
 			if r.Alert == "ServiceAbsent" && !strings.Contains(r.Expr, `{service="`+service+`"}`) {
 				t.Errorf("ServiceAbsent does not miss %s", service)
 			}
