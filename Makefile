@@ -2,7 +2,7 @@
 GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e alerts dashboards
+.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e alerts dashboards manifests
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
@@ -61,3 +61,6 @@ alerts: ## promtool: the configuration, the rules and each alert's tests; needs 
 
 dashboards: ## a real Prometheus beside a demo answers every query of dashboards and rules; needs Prometheus
 	$(GO) test -tags e2e -count=1 -timeout 10m -v -run '^TestEveryQueryHasData$$' ./e2e/watch
+
+manifests: ## the Kubernetes manifests, held to the API's types, to each other and to feira
+	cd deployments/kubernetes && $(GO) vet ./... && $(GO) test ./...
