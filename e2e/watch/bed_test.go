@@ -69,7 +69,7 @@ func binary(t *testing.T, dir string) string {
 		return path
 	}
 	path := filepath.Join(dir, "feira")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/feira").CombinedOutput(); err != nil { //nolint:gosec // the folder is this test's own
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/feira").CombinedOutput(); err != nil {
 		t.Fatalf("build feira: %v\n%s", err, out)
 	}
 	return path
@@ -94,7 +94,7 @@ func (b *bed) run(t *testing.T, name, path string, args ...string) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // see above
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWithin
@@ -112,7 +112,7 @@ func (b *bed) run(t *testing.T, name, path string, args ...string) {
 }
 
 func tail(file string) string {
-	text, err := os.ReadFile(file) //nolint:gosec // the test's own
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err.Error()
 	}
@@ -141,7 +141,7 @@ func (b *bed) address(t *testing.T) (shop string) {
 func (b *bed) configure(t *testing.T, shop string) {
 	t.Helper()
 	for _, name := range []string{"demo.yml", "alerts.yml"} {
-		text, err := os.ReadFile(filepath.Join(rules, name)) //nolint:gosec // of the repository
+		text, err := os.ReadFile(filepath.Join(rules, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func (b *bed) dashboards(t *testing.T) {
 	}
 	table := []string{fmt.Sprintf("%-28s %7s %8s %7s", "dashboard", "panels", "queries", "series")}
 	for _, name := range files {
-		raw, err := os.ReadFile(name) //nolint:gosec // of the repository
+		raw, err := os.ReadFile(name)
 		var p page
 		if err == nil {
 			err = json.Unmarshal(raw, &p)
