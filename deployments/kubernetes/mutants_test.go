@@ -51,6 +51,7 @@ var mutants = map[string]mutant{
 	"one replica":             {after: "kind: HorizontalPodAutoscaler", old: "minReplicas: 2", new: "minReplicas: 1", finding: "minReplicas"},
 	"scraping no port":        {after: "kind: PodMonitor", old: "port: http", new: "port: metrics", finding: `no port named "metrics"`},
 	"scraping without some":   {after: "kind: PodMonitor", old: "      - gateway\n", new: "", finding: "Deployment/gateway is not scraped"},
+	"alerts without job":      {after: "kind: PodMonitor", old: "replacement: feira", new: "replacement: shop", finding: "label job must be feira"},
 
 	"root":                       {after: orders, old: "runAsNonRoot: true", new: "runAsNonRoot: false", finding: "not restricted: runAsNonRoot"},
 	"uid 0":                      {after: orders, old: "runAsUser: 65532", new: "runAsUser: 0", finding: "not restricted: runAsUser=0"},

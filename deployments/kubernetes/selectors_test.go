@@ -179,10 +179,32 @@ func monitors(c cluster) (findings []string) {
 				}
 			}
 		}
+		for _, e := range m.Spec.PodMetricsEndpoints {
+			findings = append(findings, labelled(m, e)...)
+		}
 		for _, p := range c.pods {
 			if p.runs() && p.component() != "provider" && !matches(&m.Spec.Selector, p.Labels) {
 				findings = append(findings, fmt.Sprintf("%s: %s is not scraped", name(m), p.owner))
 			}
+		}
+	}
+	return findings
+}
+
+// labelled: the alerts go by the labels job and process.
+func labelled(m *monitoringv1.PodMonitor, e monitoringv1.PodMetricsEndpoint) (findings []string) {
+	set := map[string]string{}
+	for _, r := range e.RelabelConfigs {
+		if r.Replacement != nil {
+			set[r.TargetLabel] = *r.Replacement
+		}
+		for _, source := range r.SourceLabels {
+			set[r.TargetLabel] = string(source)
+		}
+	}
+	for label, want := range map[string]string{"job": "feira", "process": "__meta_kubernetes_pod_label_app_kubernetes_io_name"} {
+		if set[label] != want {
+			findings = append(findings, fmt.Sprintf("%s: label %s must be %s, for the alerts", name(m), label, want))
 		}
 	}
 	return findings
