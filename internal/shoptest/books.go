@@ -40,14 +40,14 @@ func (s *Shop) mustBalance(tb testing.TB) {
 		var text strings.Builder
 		oracle.Print(&text, report)
 		for _, order := range report.Open[:min(3, len(report.Open))] {
-			s.tell(ctx, &text, order)
+			s.Tell(ctx, &text, order)
 		}
 		tb.Errorf("the books do not balance:\n%s", text.String())
 	}
 }
 
-// tell writes all that the services recorded about an order.
-func (s *Shop) tell(ctx context.Context, w io.Writer, order string) {
+// Tell writes all that the services recorded about an order.
+func (s *Shop) Tell(ctx context.Context, w io.Writer, order string) {
 	for _, d := range s.Services {
 		rows, err := s.Pool(d.Name).Query(ctx, `select stream, version, recorded_at, type, data::text from events
 			where data ->> 'order' = $1 order by position`, order)
