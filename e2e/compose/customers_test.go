@@ -3,17 +3,21 @@
 package compose
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/feira-shop/feira/api"
+	"github.com/feira-shop/feira/internal/load"
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/sim/shoppers"
 )
@@ -54,17 +58,90 @@ func buyWith(t *testing.T, token, key string) (api.Order, string) {
 	return o, token
 }
 
+// Who orders: most want the one thing that all shops do, some take every path that an order can go.
+const (
+	perSecond = 50 // unless the environment says otherwise (RATE)
+	oddShare  = 10 // one in so many
+)
+
 // settleWithin is how long orders may take to settle after the last trouble.
 const settleWithin = time.Minute
 
-// crowd orders all the time, by every path an order can go. Who gets no answer asks again with the same key.
+// crowd orders all the time. Who gets no answer, or is told to come back, asks again with the same key.
 type crowd struct {
-	*shoppers.Shoppers
-	ended chan error
+	odd     *shoppers.Shoppers
+	ended   chan error
+	stop    context.CancelFunc
+	placed  atomic.Int64 // by the others
+	repeats atomic.Int64
+	summary load.Summary
+	done    chan struct{}
 }
 
-// perSecond is how many orders are placed, unless the environment says otherwise (RATE).
-const perSecond = 50
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	sign := func(who string, role auth.Role) string {
+		token, err := shop.key.Sign(who, []auth.Role{role}, time.Hour)
+		if err != nil {
+			t.Error(err)
+		}
+		return token
+	}
+	customer := func(who string) string { return sign(who, auth.Customer) }
+	c := &crowd{ended: make(chan error, 1), done: make(chan struct{})}
+	var err error
+	c.odd, err = shoppers.New(shoppers.Options{
+		BaseURL: shop.shop, Rate: rate(t) / oddShare, Seed: 7, Settle: settleWithin, Token: customer,
+		OperatorToken: func() string { return sign("keeper", auth.Operator) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout, closeClient, err := load.Checkout(load.CheckoutOptions{BaseURL: shop.shop, Token: customer, InFlight: inFlight})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	c.stop = stop
+	go func() { c.ended <- c.odd.Run(t.Context()) }()
+	go func() {
+		defer close(c.done)
+		defer closeClient()
+		options := load.Options{Do: c.patiently(ctx, checkout), Rate: rate(t) - rate(t)/oddShare, Duration: time.Hour, InFlight: inFlight}
+		if c.summary, err = load.Run(ctx, options); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-c.done })
+	return c
+}
+
+// inFlight is enough for the longest outage.
+const inFlight = 5000
+
+// patiently repeats a checkout until the shop has taken it. Once the trade is over, those under way are still finished.
+func (c *crowd) patiently(trade context.Context, checkout load.Do) load.Do {
+	return func(ctx context.Context, n int64) (string, error) {
+		if trade.Err() != nil {
+			return "not begun", nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		for {
+			word, err := checkout(ctx, n)
+			if err == nil {
+				c.placed.Add(1)
+				return word, nil
+			}
+			c.repeats.Add(1)
+			select {
+			case <-ctx.Done():
+				return word, err
+			case <-time.After(250 * time.Millisecond):
+			}
+		}
+	}
+}
 
 func rate(t *testing.T) float64 {
 	t.Helper()
@@ -79,53 +156,38 @@ func rate(t *testing.T) float64 {
 	return n
 }
 
-func newCrowd(t *testing.T) *crowd {
-	t.Helper()
-	sign := func(who string, role auth.Role) string {
-		token, err := shop.key.Sign(who, []auth.Role{role}, time.Hour)
-		if err != nil {
-			t.Error(err)
-		}
-		return token
-	}
-	buyers, err := shoppers.New(shoppers.Options{
-		BaseURL: shop.shop, Rate: rate(t), Seed: 7, Settle: settleWithin,
-		Token:         func(customer string) string { return sign(customer, auth.Customer) },
-		OperatorToken: func() string { return sign("keeper", auth.Operator) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &crowd{Shoppers: buyers, ended: make(chan error, 1)}
-	go func() { c.ended <- buyers.Run(t.Context()) }()
-	return c
-}
+// orders is how many the shop has taken so far.
+func (c *crowd) orders() int64 { return c.placed.Load() + c.odd.Snapshot().Placed }
 
 // busy waits until so many more orders were placed.
 func (c *crowd) busy(t *testing.T, more int64) {
 	t.Helper()
-	until := c.Snapshot().Placed + more
+	until := c.orders() + more
 	eventually(t, "orders are placed", func() (bool, string) {
-		now := c.Snapshot()
-		return now.Placed >= until, strconv.FormatInt(now.Placed, 10)
+		now := c.orders()
+		return now >= until, fmt.Sprint(now)
 	})
 }
 
-// settle ends the ordering and waits until every order that the shop took has settled. It gives how many there were.
-func (c *crowd) settle(t *testing.T) int64 {
+// settle ends the ordering and waits until every order has come to its end. There must be as many as the shop took.
+func (c *crowd) settle(t *testing.T, before int64) {
 	t.Helper()
 	began := time.Now()
-	c.Stop()
+	c.stop()
+	c.odd.Stop()
+	<-c.done
 	if err := <-c.ended; err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	s := c.Snapshot()
-	t.Logf("%d orders, settled %s after the last one; %d requests were repeated for want of an answer, %d checkouts refused, slowest checkout %s; ends: %v",
-		s.Placed, time.Since(began).Round(100*time.Millisecond), s.Retries, s.Refused, s.Checkout.Max.Round(time.Millisecond), s.Outcomes)
-	if s.Refused > 0 {
-		t.Errorf("%d checkouts were refused", s.Refused)
+	if c.summary.Failed > 0 {
+		t.Errorf("%d checkouts were never taken: %v", c.summary.Failed, c.summary.Words)
 	}
-	return s.Placed
+	now, s := verified(t), c.odd.Snapshot()
+	t.Logf("%d orders at %g a second, all settled %s after the last one; %d requests were repeated; slowest checkout %s; of the odd ones %v",
+		c.orders(), rate(t), time.Since(began).Round(100*time.Millisecond), c.repeats.Load()+s.Retries, c.summary.Max.Round(time.Millisecond), s.Outcomes)
+	if now != before+c.orders() {
+		t.Errorf("the shop took %d orders in addition to %d, and has %d", c.orders(), before, now)
+	}
 }
 
 var counted = regexp.MustCompile(`verify: (\d+) orders`)
