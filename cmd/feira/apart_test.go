@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/feira-shop/feira/api"
+	"github.com/feira-shop/feira/shared/telemetry/telemetrytest"
 )
 
 // part runs services in a process of their own with the demo's addresses, waits until they are ready, and gives its
@@ -130,7 +133,10 @@ func TestPaymentsRunsElsewhere(t *testing.T) {
 // Every part is a process of its own; the gateway gives them one address.
 func TestEveryPartRunsElsewhere(t *testing.T) {
 	t.Parallel()
-	demo := startDemo(t, newFolder(t), "--without=orders,catalog,inventory,payments,fraud,loyalty", "--shoppers=0")
+	collector := telemetrytest.New(t)
+	traces := fmt.Sprintf("OTEL_EXPORTER_OTLP_ENDPOINT=%s\nOTEL_BSP_SCHEDULE_DELAY=50\n", collector.URL)
+	demo := startDemo(t, newFolder(t), "--without=orders,catalog,inventory,payments,fraud,loyalty", "--shoppers=0", "--env-file="+fileOf(t, traces))
+	demo.add(t, traces)
 	token := demo.token(t, "--sub=bia")
 	_, catalog := part(t, demo, "catalog", "loyalty", "--behind-gateway", "--rate=20")
 	inventory, stock := part(t, demo, "inventory")
@@ -146,6 +152,7 @@ func TestEveryPartRunsElsewhere(t *testing.T) {
 	if seen := follow(t, shop, token, o.Id, "order.paid"); !strings.Contains(seen, "order.placed") || !strings.Contains(seen, "order.confirmed") {
 		t.Errorf("the event stream says:\n%s", seen)
 	}
+	collector.Await(t, func(spans []telemetrytest.Span) error { return oneTrace(spans, o.Id) })
 	for path, status := range map[string]int{
 		"/v1/products/CAFE-500G": http.StatusOK, "/v1/stock/CAFE-500G": http.StatusOK, "/v1/customers/bia/loyalty": http.StatusOK,
 		"/docs": http.StatusOK, "/v1/nothing": http.StatusNotFound,
@@ -172,6 +179,60 @@ func TestEveryPartRunsElsewhere(t *testing.T) {
 	}
 	part(t, demo, "inventory")
 	demo.feira(t, "verify", "--settled", "--wait=60s").ok(t)
+}
+
+// fileOf writes a file.
+func fileOf(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "variables.env")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// add adds variables to those that the demo wrote for other processes.
+func (r *running) add(t *testing.T, text string) {
+	t.Helper()
+	known, err := os.ReadFile(r.file())
+	if err == nil {
+		err = os.WriteFile(r.file(), append(known, text...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oneTrace demands that what the processes did for an order is one trace: from the gateway to the points, each span below
+// one that is there.
+func oneTrace(spans []telemetrytest.Span, order string) error {
+	trace, ids, services := "", map[string]bool{"": true}, map[string]bool{}
+	for _, s := range spans {
+		if s.Name == "append order" && s.Attributes["feira.order"] == order {
+			trace = s.Trace
+		}
+	}
+	for _, s := range spans {
+		if s.Trace == trace {
+			ids[s.ID], services[s.Service] = true, true
+		}
+	}
+	var roots []string
+	for _, s := range spans {
+		if s.Trace != trace {
+			continue
+		}
+		if !ids[s.Parent] {
+			return fmt.Errorf("%s of %s is below a span that is not there", s.Name, s.Service)
+		}
+		if s.Parent == "" {
+			roots = append(roots, s.Service+" "+s.Name)
+		}
+	}
+	if fmt.Sprint(roots) != "[feira-gateway POST /v1/orders]" || len(services) != 7 || len(telemetrytest.Named(spans, "send loyalty")) == 0 {
+		return fmt.Errorf("the trace of the order begins with %v and is of %v", roots, services)
+	}
+	return nil
 }
 
 // follow reads an order's live events until one of the type has come.

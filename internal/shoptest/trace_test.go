@@ -228,7 +228,7 @@ func logsOfTrace(t *testing.T, s *shoptest.Shop, trace, order string) {
 		if json.Unmarshal([]byte(line), &said) != nil || said.TraceID != trace {
 			continue
 		}
-		if said.Msg == "request" && said.Method == "POST" && said.Route == "/v1/orders" && said.Order == order && len(said.SpanID) == 16 {
+		if said.Msg == "request" && said.Method == http.MethodPost && said.Route == "/v1/orders" && said.Order == order && len(said.SpanID) == 16 {
 			return
 		}
 	}

@@ -22,7 +22,7 @@
 //	ce_correlationid  the first request of the whole story
 //	ce_causationid    the event or command it answers
 //	ce_actor          who caused it; may be missing
-//	traceparent       W3C trace context; may be missing
+//	traceparent       W3C trace context: where traces are on, of the sending of the record; may be missing
 //
 // Sources: the Kafka protocol binding of CloudEvents
 // (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md), and of its

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +17,8 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
+	"github.com/feira-shop/feira/shared/telemetry"
+	"github.com/feira-shop/feira/shared/telemetry/telemetrytest"
 )
 
 const (
@@ -60,7 +65,7 @@ func (r reserving) Apply(ctx context.Context, tx *eventstore.Tx, b []Record) err
 	for _, rec := range b {
 		name := r.prefix + rec.Key
 		states[name].Taken++
-		m := events.Meta{ID: uuid.NewString(), Time: rec.Time, Correlation: rec.Correlation, Causation: rec.ID}
+		m := events.Meta{ID: uuid.NewString(), Time: rec.Time, Correlation: rec.Correlation, Causation: rec.ID, Traceparent: rec.Traceparent}
 		e, err := eventstore.Encode(m, happened{Key: rec.Key, N: states[name].Taken})
 		if err != nil {
 			return err
@@ -80,7 +85,7 @@ func (r reserving) Apply(ctx context.Context, tx *eventstore.Tx, b []Record) err
 // process (broker included) and of Postgres per effect, in batches against one by one.
 func BenchmarkOperator(b *testing.B) {
 	w := newWorld(b, facts)
-	w.fill()
+	w.fill(func(int) string { return "" })
 	for round := range b.N {
 		perSec, batched := w.measure(b, fmt.Sprintf("tests.batched%d", round), 0, stored)
 		singly, single := w.measure(b, fmt.Sprintf("tests.single%d", round), 1, singles)
@@ -95,13 +100,48 @@ func BenchmarkOperator(b *testing.B) {
 	}
 }
 
-// fill fills the topic.
-func (w *world) fill() {
+// BenchmarkTraces measures what traces cost an operator in CPU per effect: without a tracer, and with one at several shares
+// of records whose traces are kept. Each of those gives two spans, which are exported to a server that forgets them.
+func BenchmarkTraces(b *testing.B) {
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	defer collector.Close()
+	tracer := telemetrytest.Tracing(b, collector.URL).Service("tests")
+	for _, c := range []struct {
+		name   string
+		tracer *telemetry.Tracer
+		kept   int // of 100 records
+	}{{"off", nil, 0}, {"kept=0%", tracer, 0}, {"kept=1%", tracer, 1}, {"kept=100%", tracer, 100}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := newWorld(b, facts)
+			w.store = eventstore.New(w.db.Pool, eventstore.Options{Service: "tests", Registry: events.NewRegistry(happened{}), Tracer: c.tracer})
+			w.fill(func(n int) string {
+				switch {
+				case c.tracer == nil:
+					return ""
+				case n%100 < c.kept:
+					return sent
+				}
+				return sentDark
+			})
+			for round := range b.N {
+				perSec, cpu := w.measure(b, fmt.Sprintf("tests.traced%d", round), 0, stored)
+				b.ReportMetric(perSec, "effects/s")
+				b.ReportMetric(cpu, "cpu-µs/effect")
+			}
+		})
+	}
+}
+
+// fill fills the topic; traceparent gives that of each record.
+func (w *world) fill(traceparent func(n int) string) {
 	for from := 0; from < stored; from += 5000 {
 		records := make([]*kgo.Record, 5000)
 		for i := range records {
 			key := (from + i*7) % shelves
 			records[i] = w.fact(facts, int32(key)%facts.Partitions, "shelf-"+strconv.Itoa(key))
+			if tp := traceparent(from + i); tp != "" {
+				records[i] = with(records[i], events.HeaderTraceparent, tp)
+			}
 		}
 		w.publish(records...)
 	}

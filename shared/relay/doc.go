@@ -14,7 +14,8 @@
 // Each record has the event's position as ce_sequence and, as ce_previous, the position of the event before it in
 // its partition (0 for the first; none on compacted topics), by which consumers notice a hole. After a crash some
 // records come again; consumers drop what they have applied. An event without a key goes to the partition of its
-// position. Events of other topics, and those a service keeps to itself, are passed over.
+// position. Events of other topics, and those a service keeps to itself, are passed over. Where traces are on, a
+// record's traceparent names its sending, below the append that the event names; it is the same when it is sent again.
 //
 // A topic with Ticks gets a tick in each partition that has been silent for 5 s, and then every 30 s: nothing up to
 // ce_time is unsent. That time is the store's clock, read while nobody was appending and before the read that found

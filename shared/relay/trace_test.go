@@ -64,6 +64,9 @@ func TestASendingIsASpanBetweenAppendAndRecord(t *testing.T) {
 	if len(twice) != 2 {
 		t.Fatalf("%d records of one event that was sent twice", len(twice))
 	}
+	if twice[0].Traceparent != twice[1].Traceparent {
+		t.Errorf("sent again, it is at %s instead of %s", twice[1].Traceparent, twice[0].Traceparent)
+	}
 	for i, s := range spans {
 		if s.Parent != "00f067aa0ba902b7" || s.Name != "send orders" || s.Attributes["messaging.message.id"] != kept || s.Attributes["feira.order"] != "c-1" {
 			t.Errorf("the span is %+v", s)

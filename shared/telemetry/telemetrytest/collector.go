@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -133,7 +133,7 @@ func (c *Collector) take(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var export v1.ExportTraceServiceRequest
+	var export collector.ExportTraceServiceRequest
 	if err := proto.Unmarshal(body, &export); err != nil {
 		return err
 	}
