@@ -31,15 +31,21 @@ const containerStop = 30 // seconds
 type noDockerError struct{ err error }
 
 func (e *noDockerError) Error() string {
-	return fmt.Sprintf("Docker does not answer (%v). Start it, or point DOCKER_HOST at one that runs. Without Docker, make e2e "+
-		"KAFKA=embedded runs the suite on the embedded broker and Postgres, and E2E_KAFKA=host:port with E2E_POSTGRES=postgres://… on "+
-		"a Kafka and a Postgres that are there", e.err)
+	tried := strings.ReplaceAll(e.err.Error(), "\n", "; ")
+	return "the end-to-end tests need Docker, which does not answer. Start it, or point DOCKER_HOST at one that runs. Without Docker, " +
+		"make e2e KAFKA=embedded runs them on the embedded broker and Postgres, and E2E_KAFKA=host:port with E2E_POSTGRES=postgres://… " +
+		"on a Kafka and a Postgres that are there. Tried: " + tried
 }
 
 func (e *noDockerError) Unwrap() error { return e.err }
 
+// dockerWithin is how long Docker may take to answer.
+const dockerWithin = 30 * time.Second
+
 // connectDocker answers for a Docker that works.
 func connectDocker(ctx context.Context) (*client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, dockerWithin)
+	defer cancel()
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err == nil {
 		_, err = docker.Client.Ping(ctx, client.PingOptions{})

@@ -39,7 +39,7 @@ func (s *stack) build(ctx context.Context) error {
 		return nil
 	}
 	s.binary = filepath.Join(s.dir, "feira")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", s.binary, "../cmd/feira").CombinedOutput() //nolint:gosec // a path of ours
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", s.binary, "../cmd/feira").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build feira: %w\n%s", err, out)
 	}
@@ -78,7 +78,7 @@ func (s *stack) configure(ctx context.Context) (err error) {
 func (s *stack) add(name, runs string, port int) *part {
 	p := &part{
 		name: name, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), binary: s.binary, env: s.env,
-		logFile: filepath.Join(s.settings.logs, name+".log"),
+		logFile: filepath.Join(s.logs, name+".log"),
 	}
 	p.args = []string{"run", runs, "--listen=" + p.address, "--member=" + name}
 	if runs != gateway && runs != shoptest.Provider {
@@ -135,7 +135,7 @@ func (s *stack) dsn(service string) (string, error) {
 func (s *stack) feira(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commands)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.binary, args...) //nolint:gosec // the program under test
+	cmd := exec.CommandContext(ctx, s.binary, args...)
 	var out, said bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, &out, &said
 	if err := cmd.Run(); err != nil {

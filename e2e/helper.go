@@ -107,7 +107,7 @@ func helper(role, dir string, more ...string) (*exec.Cmd, io.WriteCloser, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(self) //nolint:gosec,noctx // this very program; it ends with its input
+	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), helperRole+"="+role, helperDir+"="+dir), more...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = os.Stderr
@@ -178,7 +178,7 @@ func postmaster(dir string) (pid int, err error) {
 		return 0, err
 	}
 	for _, e := range entries {
-		text, err := os.ReadFile(dir + "/" + e.Name() + "/postmaster.pid") //nolint:gosec // the tests' own folder
+		text, err := os.ReadFile(dir + "/" + e.Name() + "/postmaster.pid")
 		if err != nil {
 			continue
 		}

@@ -56,11 +56,11 @@ func clean(ctx context.Context, s settings, run, dir string) error {
 		}
 		wrong = append(wrong, err)
 	}
-	if len(s.brokers) > 0 {
-		wrong = append(wrong, cleanKafka(ctx, s.brokers))
+	if len(s.givenKafka) > 0 {
+		wrong = append(wrong, cleanKafka(ctx, s.givenKafka))
 	}
-	if s.admin != "" {
-		wrong = append(wrong, cleanPostgres(ctx, s.admin, run))
+	if s.givenPostgres != "" {
+		wrong = append(wrong, cleanPostgres(ctx, s.givenPostgres, run))
 	}
 	return errors.Join(append(wrong, os.RemoveAll(dir))...)
 }

@@ -22,8 +22,8 @@ const readyTopic = "e2e-ready"
 
 // startKafka starts a broker, or takes the one that is given, and waits until a record went through it.
 func (s *stack) startKafka(ctx context.Context) error {
-	if len(s.settings.brokers) > 0 {
-		s.brokers = s.settings.brokers
+	if len(s.givenKafka) > 0 {
+		s.brokers = s.givenKafka
 	} else {
 		port, err := freePort(ctx)
 		if err != nil {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,13 @@ func (s *stack) mustRecover(t *testing.T, what string) {
 	t.Helper()
 	began, ana := time.Now(), s.shop.Customer(t)
 	placed := ana.Place(t, s.shop.Key(), ana.Checkout("CAFE-500G", 1, s.shop.Card("tok_visa")))
+	t.Cleanup(func() {
+		if t.Failed() {
+			var story strings.Builder
+			s.shop.Tell(context.Background(), &story, placed.Id)
+			t.Logf("the order that was placed after %s was back at %s:\n%s", what, began.UTC().Format(time.StampMilli), &story)
+		}
+	})
 	ana.AwaitMoney(t, placed, api.FinancialStatusPaid)
 	took := time.Since(began)
 	if t.Logf("an order was paid %s after %s was back", took.Round(time.Millisecond), what); took > recoverWithin {

@@ -19,7 +19,7 @@ import (
 // startPostgres starts a server, or takes the one that is given, waits until it answers a query, and makes a database
 // and a login for each service.
 func (s *stack) startPostgres(ctx context.Context) error {
-	s.admin = s.settings.admin
+	s.admin = s.givenPostgres
 	if s.admin == "" {
 		port, err := freePort(ctx)
 		if err != nil {

@@ -43,7 +43,7 @@ func (p *part) start() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(p.binary, p.args...) //nolint:gosec,noctx // the program under test; it outlives any context
+	cmd := exec.Command(p.binary, p.args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 	ended, started := make(chan struct{}), make(chan error, 1)
 	go func() {

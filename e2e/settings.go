@@ -21,8 +21,8 @@ const (
 type settings struct {
 	kafka, postgres             string   // versions, or embedded
 	kafkaImages, postgresImages []string // the first that is on the machine is taken, else the last is fetched
-	brokers                     []string // of a Kafka that is somebody else's; none: it is ours
-	admin                       string   // address of a superuser of a Postgres that is somebody else's; "": it is ours
+	givenKafka                  []string // of a Kafka that is somebody else's; none: it is ours
+	givenPostgres               string   // address of a superuser of a Postgres that is somebody else's; "": it is ours
 	binary                      string   // feira, built already; "": built here
 	logs                        string   // folder that keeps the logs; "": they go with everything else
 }
@@ -30,11 +30,11 @@ type settings struct {
 // readSettings reads the environment. Images that make images has built come before those of a registry.
 func readSettings() settings {
 	s := settings{
-		kafka: cmp.Or(os.Getenv("KAFKA"), defaultKafka), admin: os.Getenv("E2E_POSTGRES"),
+		kafka: cmp.Or(os.Getenv("KAFKA"), defaultKafka), givenPostgres: os.Getenv("E2E_POSTGRES"),
 		binary: os.Getenv("FEIRA_BINARY"), logs: os.Getenv("E2E_LOGS"),
 	}
 	if addresses := os.Getenv("E2E_KAFKA"); addresses != "" {
-		s.brokers = strings.Split(addresses, ",")
+		s.givenKafka = strings.Split(addresses, ",")
 	}
 	s.kafkaImages = []string{"feira-kafka:" + s.kafka, "apache/kafka:" + s.kafka}
 	if image := os.Getenv("KAFKA_IMAGE"); image != "" {
@@ -57,5 +57,5 @@ func readSettings() settings {
 
 // needsDocker tells whether anything runs in a container.
 func (s settings) needsDocker() bool {
-	return len(s.brokers) == 0 && s.kafka != embedded || s.admin == "" && s.postgres != embedded
+	return len(s.givenKafka) == 0 && s.kafka != embedded || s.givenPostgres == "" && s.postgres != embedded
 }

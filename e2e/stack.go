@@ -75,17 +75,17 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "feira-e2e-"); err != nil {
 		return err
 	}
-	if err = os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // see above; secrets in it are 0600
+	if err = os.Chmod(s.dir, 0o755); err != nil {
 		return err
 	}
-	if s.settings.logs == "" {
-		s.settings.logs = filepath.Join(s.dir, "logs")
+	if s.logs == "" {
+		s.logs = filepath.Join(s.dir, "logs")
 	}
-	if err = os.MkdirAll(s.settings.logs, 0o750); err != nil {
+	if err = os.MkdirAll(s.logs, 0o750); err != nil {
 		return err
 	}
-	if len(s.settings.brokers) > 0 {
-		if err = unused(ctx, s.settings.brokers); err != nil {
+	if len(s.givenKafka) > 0 {
+		if err = unused(ctx, s.givenKafka); err != nil {
 			return err // before a janitor could delete what is somebody else's
 		}
 	}
@@ -110,7 +110,7 @@ func (s *stack) close() error {
 
 // embeddedOn starts a machine that is a process of this very program.
 func (s *stack) embeddedOn(ctx context.Context, role string, port int) (*embeddedMachine, error) {
-	log, err := os.Create(filepath.Join(s.settings.logs, role+".log"))
+	log, err := os.Create(filepath.Join(s.logs, role+".log"))
 	if err != nil {
 		return nil, err
 	}
