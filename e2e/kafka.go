@@ -75,7 +75,7 @@ func brokerEnv(address string) map[string]string {
 		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":                 "0",
 		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                        "false",
 		// The controller takes a broker that was killed for alive until this has passed, and a new one must wait.
-		"KAFKA_BROKER_SESSION_TIMEOUT_MS": "2000", "KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",
+		"KAFKA_BROKER_SESSION_TIMEOUT_MS": "4000", "KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",
 		"KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
 	}
 }
