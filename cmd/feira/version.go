@@ -2,27 +2,12 @@ package main
 
 import (
 	"runtime"
-	"runtime/debug"
-)
 
-// version and revision are set by the linker where the program is built without its repository, as in a container.
-var version, revision string
+	"github.com/feira-shop/feira/shared/telemetry"
+)
 
 // versionText is what --version prints: the version, the commit, Go, and the machine it is built for.
 func versionText() string {
-	v, r := version, revision
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if v == "" {
-			v = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && r == "" {
-				r = s.Value
-			}
-		}
-	}
-	if r == "" {
-		r = "unknown"
-	}
-	return "feira " + v + " (revision " + r + ", " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")"
+	b := telemetry.ThisBuild()
+	return "feira " + b.Version + " (revision " + b.Revision + ", " + b.GoVersion + " " + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }

@@ -3,7 +3,9 @@
 package compose
 
 import (
+	"encoding/json"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +96,30 @@ func TestContainersAreClosed(t *testing.T) {
 				if !net.ParseIP(host.HostIP).IsLoopback() {
 					t.Errorf("%s publishes %s on %s", c.Name, port, host.HostIP)
 				}
+			}
+		}
+	}
+}
+
+// Every profile is a valid file, and the files of this repository that its containers read are there.
+func TestEveryProfileIsComplete(t *testing.T) {
+	var file struct {
+		Services map[string]struct {
+			Volumes []struct{ Type, Source string }
+		}
+	}
+	if err := json.Unmarshal([]byte(shop.must(t, "--profile", "*", "config", "--format", "json")), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range []string{"load", "feira", "console", "prometheus", "grafana", "collector", "tempo"} {
+		if _, ok := file.Services[service]; !ok {
+			t.Errorf("no profile has %s", service)
+		}
+	}
+	for name, service := range file.Services {
+		for _, v := range service.Volumes {
+			if _, err := os.Stat(v.Source); v.Type == "bind" && err != nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}

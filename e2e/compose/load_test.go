@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
@@ -52,6 +54,57 @@ func TestPaymentsIsScaledInTheMiddleOfTheTrade(t *testing.T) {
 	if n := inOrder(t, events.Payments); n == 0 {
 		t.Error("there are no events of payments")
 	}
+}
+
+// The gateway finds the replicas that there are, also at addresses that it did not know: one is added, then the first
+// is taken away with its address.
+func TestTheGatewayFollowsReplicas(t *testing.T) {
+	before, err := shop.containers(t.Context(), "orders")
+	if err != nil || len(before) != 1 {
+		t.Fatalf("%d containers of orders, %v", len(before), err)
+	}
+	shop.must(t, "up", "--wait", "--scale", "orders=2")
+	trade := newCrowd(t)
+	trade.busy(t, perSecond)
+	if _, err := shop.docker(t.Context(), "rm", "--force", strings.TrimPrefix(before[0].Name, "/")); err != nil {
+		t.Fatal(err)
+	}
+	trade.busy(t, 2*perSecond)
+	shop.must(t, "up", "--wait", "--scale", "orders=1")
+	trade.busy(t, 2*perSecond)
+	trade.stop()
+	trade.odd.Stop()
+	<-trade.done
+	if err := <-trade.ended; err != nil || trade.summary.Failed > 0 {
+		t.Errorf("%v, %d checkouts were never taken", err, trade.summary.Failed)
+	}
+}
+
+// The profile load places orders all the time.
+func TestTheProfileLoadTrades(t *testing.T) {
+	dsn, err := shop.address(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	placed := func() (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "select count(*) from streams").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := placed()
+	shop.must(t, "--profile", "load", "up", "--detach", "load")
+	eventually(t, "orders are placed", func() (bool, string) {
+		now := placed()
+		return now >= before+10, strconv.Itoa(now)
+	})
+	shop.must(t, "--profile", "load", "rm", "--force", "--stop", "load")
 }
 
 // shares says how many partitions each member of a consumer group has.

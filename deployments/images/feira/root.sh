@@ -9,8 +9,9 @@ certificates=/etc/ssl/certs/ca-certificates.crt
 [ -s $certificates ] || { echo "images: $certificates is missing; on Debian: apt-get install ca-certificates" >&2; exit 1; }
 
 mkdir -p "$root/etc/ssl/certs"
+build=github.com/feira-shop/feira/shared/telemetry
 GOOS=linux GOARCH=$arch CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-  -ldflags "-s -w -X main.version=$version -X main.revision=$revision" -o "$root/feira" ./cmd/feira
+  -ldflags "-s -w -X $build.version=$version -X $build.revision=$revision" -o "$root/feira" ./cmd/feira
 cp -L $certificates "$root/etc/ssl/certs/"
 cp LICENSE "$root/"
 echo 'feira:x:65532:65532::/:/' > "$root/etc/passwd"
