@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ type migrateCmd struct {
 	databases `embed:""`
 	brokers   `embed:""`
 
-	Services    []string      `arg:"" optional:"" help:"Services whose databases to migrate, or provider; none: all services."`
+	Services    []string      `arg:"" optional:"" help:"Services whose databases to migrate, provider, or topics: no database, the topics only. None: all services."`
 	Replication int16         `env:"FEIRA_KAFKA_REPLICATION" default:"0" help:"Copies of each partition of topics that are made; 0: three, or as many as there are brokers."`
 	MinInSync   int16         `name:"min-insync" env:"FEIRA_KAFKA_MIN_INSYNC" default:"0" help:"Copies that must have an event before it is acknowledged; 0: one less than there are copies, at least 1. Also set on topics that are there, if given."`
 	Retention   time.Duration `name:"clicks-retention" env:"FEIRA_CLICKS_RETENTION" default:"0" help:"How long clicks are kept, at least 1h; 0: 168h for a new topic, and unchanged for one that is there. Events are kept for ever."`
@@ -29,25 +30,17 @@ func (c *migrateCmd) Run(ctx context.Context) error {
 		c.Services = []string{"all"}
 	}
 	for _, name := range c.Services {
-		if name == "provider" {
-			if err := c.provider(ctx); err != nil {
-				return err
-			}
-			continue
+		var err error
+		switch {
+		case name == "provider":
+			err = c.provider(ctx)
+		case name != "topics":
+			err = c.services(ctx, name)
+		case !c.Topics:
+			err = errors.New("topics and --no-topics contradict each other: leave one out")
 		}
-		picked, err := shop.Select(shop.Services(shop.Config{}), name)
 		if err != nil {
 			return err
-		}
-		for _, d := range picked {
-			dsn, err := c.dsn(d.Name)
-			if err != nil {
-				return err
-			}
-			if err := d.Migrate(ctx, dsn); err != nil {
-				return fmt.Errorf("migrate %s: %w", d.Name, err)
-			}
-			fmt.Println("migrated", d.Name)
 		}
 	}
 	if !c.Topics {
@@ -57,6 +50,25 @@ func (c *migrateCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("checked", len(events.Topics()), "topics")
+	return nil
+}
+
+// services migrates the databases that a name stands for.
+func (c *migrateCmd) services(ctx context.Context, name string) error {
+	picked, err := shop.Select(shop.Services(shop.Config{}), name)
+	if err != nil {
+		return err
+	}
+	for _, d := range picked {
+		dsn, err := c.dsn(d.Name)
+		if err != nil {
+			return err
+		}
+		if err := d.Migrate(ctx, dsn); err != nil {
+			return fmt.Errorf("migrate %s: %w", d.Name, err)
+		}
+		fmt.Println("migrated", d.Name)
+	}
 	return nil
 }
 

@@ -20,13 +20,15 @@ func TestMigrateBringsFreshDatabasesUpToDateOnce(t *testing.T) {
 		databases[name] = pgtest.New(t)
 		env = append(env, fmt.Sprintf("FEIRA_POSTGRES_%s=%s", strings.ToUpper(name), databases[name].DSN))
 	}
+	has(t, call(t, env[:1], "migrate", "topics").ok(t), "made orders: 6 partitions, copies 1, in sync at least 1") // without any database
+	call(t, env[:1], "migrate", "topics", "--no-topics").fails(t, "--no-topics", "contradict")
 	call(t, env, "run", "loyalty", "--listen=127.0.0.1:0", "--jwks="+keySet(t)).fails(t, "loyalty", "feira migrate", "--migrate")
 
 	said := call(t, env, "migrate").ok(t)
 	for _, name := range shop.Names() {
 		has(t, said, "migrated "+name)
 	}
-	has(t, said, fmt.Sprintf("%d topics", len(events.Topics())), "made orders: 6 partitions, copies 1, in sync at least 1")
+	has(t, said, fmt.Sprintf("%d topics", len(events.Topics())))
 	call(t, env, "migrate", "provider", "--no-topics").ok(t)
 	has(t, call(t, env, "migrate", "provider", "--clicks-retention=48h", "--min-insync=1").ok(t), "changed eventos-usuario: retention.ms was 604800000 and is 172800000")
 	call(t, env, "migrate", "provider", "--replication=2", "--min-insync=3").fails(t, "--replication (FEIRA_KAFKA_REPLICATION)", "--min-insync (FEIRA_KAFKA_MIN_INSYNC)")

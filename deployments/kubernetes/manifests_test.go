@@ -68,6 +68,6 @@ func wanted(overlay string, shop, api []string) []string {
 			list = append(list, s+" → monitoring/otel-collector:4318")
 		}
 	}
-	return append(list, "topics → "+kafka, "topics → "+postgres, "payments → "+provider,
+	return append(list, "topics → "+kafka, "payments → "+provider,
 		"ingress-nginx → gateway:8080", "monitoring/prometheus → gateway:8080")
 }

@@ -60,11 +60,8 @@ func references(c cluster) (findings []string) {
 			}
 		}
 		own := []string{"feira-" + p.Labels["app.kubernetes.io/name"]}
-		switch p.component() {
-		case "databases":
+		if p.component() == "databases" {
 			own = []string{"feira-postgres", "feira-tools"} // makes everybody's database
-		case "topics":
-			own = append(own, "feira-catalog")
 		}
 		for _, s := range secrets(p) {
 			if !slices.Contains(own, s) {
