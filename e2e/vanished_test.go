@@ -84,6 +84,8 @@ func (s *stack) mend(t *testing.T, service, command string, args ...string) {
 	})
 }
 
+// The tests of this file come last: what they do to Kafka stays, and other tests compare all of it with the stores.
+
 // TestRecordsDeleted: records are deleted from Kafka before loyalty has applied them. It stops by name, alone, and gets
 // them from the store of their owner.
 func TestRecordsDeleted(t *testing.T) {
