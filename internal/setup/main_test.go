@@ -21,7 +21,7 @@ func runWithServer(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "feira-setup-test-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
-		err = os.Chmod(dir, 0o755) //nolint:gosec // see above
+		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

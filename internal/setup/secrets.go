@@ -86,7 +86,7 @@ func mine(name string) func(variable string) bool {
 	}
 }
 
-const providerKey = "FEIRA_PROVIDER_KEY" //nolint:gosec // a name, not a key
+const providerKey = "FEIRA_PROVIDER_KEY"
 
 // Variable names the variable that holds the address of a service's database.
 func Variable(service string) string { return "FEIRA_POSTGRES_" + strings.ToUpper(service) }
