@@ -112,7 +112,7 @@ func (s *stack) verify(t *testing.T) {
 		return
 	}
 	first, _, _ := strings.Cut(out, "\n")
-	t.Logf("%s, no difference; examined in %s", first, time.Since(began).Round(time.Millisecond))
+	t.Logf("%s, all at their end, no difference; that took %s", first, time.Since(began).Round(time.Millisecond))
 }
 
 // complain prints what the processes and the machines said.

@@ -3,6 +3,7 @@ package shoptest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/feira-shop/feira/internal/shop"
 	"github.com/feira-shop/feira/shared/auth"
@@ -23,7 +24,7 @@ type Remote struct {
 func Connect(ctx context.Context, r Remote) (*Shop, error) {
 	s := &Shop{
 		URL: r.URL, Kafka: r.Kafka, Services: shop.Services(shop.Config{}),
-		key: r.Key, databases: map[string]database{}, client: newClient(),
+		key: r.Key, databases: map[string]database{}, client: newClient(), pause: time.Second, // there may be a lot to read
 	}
 	for _, name := range append(shop.Names(), Provider) {
 		dsn, err := r.DSN(name)

@@ -59,6 +59,7 @@ type Shop struct {
 	metrics   *telemetry.Metrics
 	tracing   *telemetry.Tracing
 	client    *http.Client
+	pause     time.Duration // between two looks at all books
 	made      atomic.Int64 // customers, cards, products and keys so far
 }
 
@@ -75,7 +76,7 @@ func Start(tb testing.TB, o Options) *Shop {
 	defer cancel()
 	s := &Shop{
 		Kafka: kafkatest.New(tb, events.Topics()...).Config("shoptest"), Log: newLog(tb), databases: map[string]database{},
-		metrics: telemetry.NewMetrics(), tracing: o.Tracing,
+		metrics: telemetry.NewMetrics(), pause: 50 * time.Millisecond, tracing: o.Tracing,
 	}
 	for _, name := range append(shop.Names(), Provider) {
 		db := pgtest.New(tb)
