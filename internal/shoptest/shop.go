@@ -60,7 +60,7 @@ type Shop struct {
 	tracing   *telemetry.Tracing
 	client    *http.Client
 	pause     time.Duration // between two looks at all books
-	made      atomic.Int64 // customers, cards, products and keys so far
+	made      atomic.Int64  // customers, cards, products and keys so far
 }
 
 // database is one of the shop's, beside which a test looks.
