@@ -7,7 +7,10 @@ need go "golang (1.26 or newer; https://go.dev/dl)"
 own=$(go env GOHOSTARCH)
 arch=${1:-$own}
 tag=${2:-dev}
-[ "$arch" = "$own" ] || tag=$tag-$arch
+if [ "$arch" != "$own" ]; then
+  tag=$tag-$arch
+  docker buildx version >/dev/null 2>&1 || fail "an image for another machine ($arch) needs BuildKit: install docker-buildx"
+fi
 version=$(git -C "$repository" describe --tags --always --dirty 2>/dev/null || echo unknown)
 revision=$(git -C "$repository" rev-parse --verify -q HEAD 2>/dev/null || echo unknown)
 
