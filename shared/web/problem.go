@@ -10,6 +10,9 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/feira-shop/feira/shared/pg"
 )
 
 // Problem is an error as the client gets it (RFC 9457).
@@ -66,6 +69,8 @@ func translate(err error, mappers []Mapper) *Error {
 		return &Error{Kind: Unavailable, Code: "timeout", Detail: "This took too long; repeat the same request to learn what became of it.", Cause: err}
 	case errors.Is(err, context.Canceled):
 		return &Error{Kind: Unavailable, Code: "cancelled", Cause: err}
+	case pg.Away(err):
+		return &Error{Kind: Unavailable, RetryAfter: time.Second, Cause: err}
 	}
 	return &Error{Kind: Internal, Cause: err}
 }

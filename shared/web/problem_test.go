@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/feira-shop/feira/shared/telemetry"
 )
 
@@ -36,6 +38,7 @@ func TestErrorTable(t *testing.T) {
 		"mapped type":     {fmt.Errorf("reserve: %w", &stockError{"CAFE"}), 409, "out_of_stock", "CAFE"},
 		"mapped value":    {fmt.Errorf("load: %w", gone), 404, "not_found", ""},
 		"deadline":        {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, "timeout", ""},
+		"database away":   {fmt.Errorf("query: %w", &pgconn.PgError{Code: "57P03"}), 503, "unavailable", ""},
 		"body over limit": {fmt.Errorf("read: %w", &http.MaxBytesError{Limit: 10}), 413, "too_large", ""},
 		"anything else":   {errors.New(`ERROR: relation "orders" does not exist at 10.0.0.7:5432 (SQLSTATE 42P01)`), 500, "internal", ""},
 	} {
