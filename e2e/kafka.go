@@ -44,6 +44,7 @@ func (s *stack) startBroker(ctx context.Context, port int) error {
 	if s.kafka == embedded {
 		m, err := s.embeddedOn(ctx, "kafka", port)
 		s.kafkaOn = m
+		s.tell("Kafka    is embedded, in a process of its own; what follows is what it resembles")
 		return err
 	}
 	b, image, err := startBox(ctx, s.docker, boxOptions{
