@@ -74,7 +74,7 @@ func cleanKafka(ctx context.Context, brokers []string) error {
 	defer client.Close()
 	admin := kadm.NewClient(client)
 	_, err = admin.DeleteTopics(ctx, topicNames()...)
-	groups := []string{replayGroup}
+	groups := []string{replayGroup, cardsGroup}
 	for _, d := range shop.Services(shop.Config{}) {
 		for _, o := range d.Operators {
 			for _, t := range o.Topics {

@@ -24,6 +24,12 @@ const (
 	loyaltyGroup = "loyalty.account.payments"
 )
 
+// Groups of ours, that the shop knows nothing of.
+const (
+	replayGroup = "e2e-replay"
+	cardsGroup  = "e2e-cards"
+)
+
 // connect makes a client of Kafka that ends with the test.
 func (s *stack) connect(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()

@@ -13,9 +13,6 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 )
 
-// replayGroup is a consumer group that the shop knows nothing of.
-const replayGroup = "e2e-replay"
-
 // TestReplay: a group that comes when there is history gets all of it, each event once, and can tell the story of any
 // order from the topic alone. When it comes again it gets only what is new.
 func TestReplay(t *testing.T) {

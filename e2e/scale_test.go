@@ -67,7 +67,7 @@ func (s *stack) cardsInOrder(t *testing.T) {
 	partition, version := map[string]int32{}, map[string]int64{}
 	captured := map[string]bool{}
 	n := 0
-	for _, r := range firsts(t, s.consume(t, "e2e-cards", events.Payments.Name)) {
+	for _, r := range firsts(t, s.consume(t, cardsGroup, events.Payments.Name)) {
 		card, payment := string(r.Key), header(r, events.HeaderSubject)
 		if p, known := partition[card]; known && p != r.Partition {
 			t.Errorf("the card %s is in the partitions %d and %d", card, p, r.Partition)
