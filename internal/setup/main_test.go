@@ -11,9 +11,10 @@ import (
 	"github.com/feira-shop/feira/shared/pg"
 )
 
-// server is a Postgres of these tests' own, since databases and logins belong to a whole server. serverFiles is where all its files are.
+// server is a Postgres of these tests' own, since databases and logins belong to a whole server; serverFiles is where
+// all its files are.
 var (
-	server *pg.Server
+	server      *pg.Server
 	serverFiles string
 )
 

@@ -73,7 +73,7 @@ func (s Secrets) Write() (written []string, err error) {
 		f.write(name, EnvFile, all.only(mine(name)).set("FEIRA_JWKS", s.seen(name, KeySetFile)).text())
 		f.write(name, KeySetFile, keySet)
 	}
-	if true {
+	if !f.has(Server, PasswordFile) {
 		f.write(Server, PasswordFile, []byte(newPassword()+"\n"))
 	}
 	return f.written, f.err
