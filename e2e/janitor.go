@@ -62,7 +62,12 @@ func clean(ctx context.Context, s settings, run, dir string) error {
 	if s.givenPostgres != "" {
 		wrong = append(wrong, cleanPostgres(ctx, s.givenPostgres, run))
 	}
-	return errors.Join(append(wrong, os.RemoveAll(dir))...)
+	return errors.Join(append(wrong, removeDir(ctx, dir))...)
+}
+
+// removeDir removes the folder. Embedded machines end with the tests as the janitor begins, and write until they have.
+func removeDir(ctx context.Context, dir string) error {
+	return await(ctx, "the folder "+dir+" to be removed", func(context.Context) error { return os.RemoveAll(dir) })
 }
 
 // cleanKafka deletes the topics and groups of the shop: when the run began there was none.
