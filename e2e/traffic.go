@@ -33,9 +33,8 @@ const (
 	longTrade  = 10 * time.Minute // traffic is ended long before
 )
 
-// traffic is an open loop of checkouts. A customer who gets no answer, or is told that the shop is not available, repeats
-// the checkout under its key until it is taken: so in the end there must be exactly one order for each key. Any other
-// answer is a failure of the test.
+// traffic is an open loop of checkouts. A customer who gets no answer, or is told to come back, repeats the checkout
+// under its key until it is taken: so in the end there must be exactly one order for each key.
 type traffic struct {
 	t      *testing.T
 	s      *stack
@@ -112,7 +111,7 @@ func (tr *traffic) try(ctx context.Context, who *shoptest.Customer, key string, 
 		defer tr.mu.Unlock()
 		tr.placed[key] = res.JSON201.Id
 		return "201", true
-	case res.StatusCode() == http.StatusServiceUnavailable:
+	case res.StatusCode() >= http.StatusInternalServerError || res.StatusCode() == http.StatusTooManyRequests:
 		return res.Status(), false
 	}
 	tr.t.Errorf("checkout %s was answered %s %s", key, res.Status(), res.Body)
