@@ -40,7 +40,7 @@ func TestACheckoutOverThePublicAddress(t *testing.T) {
 func TestNoLoginOpensAnothersDatabase(t *testing.T) {
 	names := append([]string{"provider"}, shops.Names()...)
 	for _, login := range names {
-		dsn, err := shop.address(t.Context(), login)
+		dsn, err := shop.address(login)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,9 +91,14 @@ func (s *stack) awaitHealthy(t *testing.T, services ...string) {
 // eventually polls until the condition holds; what it says meanwhile is told when it never does.
 func eventually(t *testing.T, what string, condition func() (bool, string)) {
 	t.Helper()
+	within(t, patience, what, condition)
+}
+
+func within(t *testing.T, limit time.Duration, what string, condition func() (bool, string)) {
+	t.Helper()
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	for {
 		ok, said := condition()
@@ -103,7 +108,7 @@ func eventually(t *testing.T, what string, condition func() (bool, string)) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("waited %s in vain: %s: %s", patience, what, said)
+			t.Fatalf("waited %s in vain: %s: %s", limit, what, said)
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
@@ -20,7 +19,7 @@ import (
 // In the middle of the trade the main process of each container is killed from outside, and its restart policy starts
 // it again. No order is lost or doubled, and all settle.
 func TestMainProcessesAreKilledInTheMiddleOfTheTrade(t *testing.T) {
-	before := verified(t)
+	before := taken(t)
 	trade := newCrowd(t)
 	trade.busy(t, 2*perSecond)
 	for _, service := range services() {
@@ -34,7 +33,7 @@ func TestMainProcessesAreKilledInTheMiddleOfTheTrade(t *testing.T) {
 
 // Under load payments grows to three replicas, which share the partitions, and shrinks to one.
 func TestPaymentsIsScaledInTheMiddleOfTheTrade(t *testing.T) {
-	before := verified(t)
+	before := taken(t)
 	trade := newCrowd(t)
 	trade.busy(t, perSecond)
 	for _, replicas := range []int{3, 1} {
@@ -82,27 +81,11 @@ func TestTheGatewayFollowsReplicas(t *testing.T) {
 
 // The profile load places orders all the time.
 func TestTheProfileLoadTrades(t *testing.T) {
-	dsn, err := shop.address(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	placed := func() (n int) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(), "select count(*) from streams").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before := placed()
+	before := taken(t)
 	shop.must(t, "--profile", "load", "up", "--detach", "load")
 	eventually(t, "orders are placed", func() (bool, string) {
-		now := placed()
-		return now >= before+10, strconv.Itoa(now)
+		now := taken(t)
+		return now >= before+10, fmt.Sprint(now)
 	})
 	shop.must(t, "--profile", "load", "rm", "--force", "--stop", "load")
 }

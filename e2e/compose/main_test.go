@@ -60,7 +60,7 @@ func (s *stack) start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	return s.tokens(ctx, dir)
+	return s.keys(ctx, dir)
 }
 
 func (s *stack) removeAtEnd() {

@@ -33,6 +33,7 @@ type stack struct {
 	shop, kafka, postgres string // addresses on this machine
 	env                   []string
 	key                   *auth.Key // that tokens are signed with
+	addresses             string    // the tools' feira.env
 }
 
 // newStack finds everything that the file needs, removes what an earlier run may have left, and starts nothing.
@@ -152,12 +153,8 @@ func (s *stack) image(ctx context.Context, service string) (string, error) {
 }
 
 // address is how this machine reaches a service's database, with the service's own login.
-func (s *stack) address(ctx context.Context, service string) (string, error) {
-	env, err := s.secret(ctx, "secrets-tools", "feira.env")
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(string(env)) {
+func (s *stack) address(service string) (string, error) {
+	for line := range strings.Lines(s.addresses) {
 		if dsn, ok := strings.CutPrefix(strings.TrimSpace(line), "FEIRA_POSTGRES_"+strings.ToUpper(service)+"="); ok {
 			return strings.Replace(dsn, "@postgres:5432/", "@"+s.postgres+"/", 1), nil
 		}
@@ -165,8 +162,13 @@ func (s *stack) address(ctx context.Context, service string) (string, error) {
 	return "", fmt.Errorf("no address for the database of %s", service)
 }
 
-// tokens reads the key that the stack's tokens are signed with.
-func (s *stack) tokens(ctx context.Context, dir string) error {
+// keys reads the key that the stack's tokens are signed with, and its databases' addresses.
+func (s *stack) keys(ctx context.Context, dir string) error {
+	env, err := s.secret(ctx, "secrets-tools", "feira.env")
+	if err != nil {
+		return err
+	}
+	s.addresses = string(env)
 	pem, err := s.secret(ctx, "secrets-tools", "token.pem")
 	if err != nil {
 		return err
