@@ -86,6 +86,8 @@ func (s *stack) compose(ctx context.Context, args ...string) (string, error) {
 }
 
 func (s *stack) docker(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "docker", args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = s.env, &out, &errs, 5*time.Second
@@ -102,9 +104,7 @@ func (s *stack) docker(ctx context.Context, args ...string) (string, error) {
 // must is compose where a failure ends the test.
 func (s *stack) must(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	out, err := s.compose(ctx, args...)
+	out, err := s.compose(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
