@@ -101,11 +101,13 @@ func TestContainersAreClosed(t *testing.T) {
 	}
 }
 
-// Every profile is a valid file, and the files of this repository that its containers read are there.
+// Every profile is a valid file, the files of this repository that its containers read are there, and of the services
+// only payments reaches the payment provider.
 func TestEveryProfileIsComplete(t *testing.T) {
 	var file struct {
 		Services map[string]struct {
-			Volumes []struct{ Type, Source string }
+			Volumes  []struct{ Type, Source string }
+			Networks map[string]any
 		}
 	}
 	if err := json.Unmarshal([]byte(shop.must(t, "--profile", "*", "config", "--format", "json")), &file); err != nil {
@@ -117,6 +119,10 @@ func TestEveryProfileIsComplete(t *testing.T) {
 		}
 	}
 	for name, service := range file.Services {
+		_, reaches := service.Networks["bank"]
+		if may := slices.Contains([]string{"payments", "provider", "postgres", "prometheus", "collector"}, name); reaches != may {
+			t.Errorf("%s reaches the payment provider: %t", name, reaches)
+		}
 		for _, v := range service.Volumes {
 			if _, err := os.Stat(v.Source); v.Type == "bind" && err != nil {
 				t.Errorf("%s: %v", name, err)
