@@ -17,7 +17,8 @@ if current "feira-kafka:$version" "$inputs"; then exit; fi
 stage=$work/kafka-$version root=$work/kafka-$version/root
 rm -rf "$stage"
 mkdir -p "$root/opt/kafka/libs" "$root/opt/kafka/config" "$root/opt/kafka/logs" "$root/var/lib/kafka/data" "$root/mnt/shared/config" "$root/etc/kafka/secrets"
-mvn -q -B -Dstyle.color=never -f "$here/pom.xml" -Dkafka.version="$version" dependency:copy-dependencies -DoutputDirectory="$root/opt/kafka/libs" -DincludeScope=runtime
+said=$(mvn -q -B -f "$here/pom.xml" -Dkafka.version="$version" dependency:copy-dependencies \
+  -DoutputDirectory="$root/opt/kafka/libs" -DincludeScope=runtime) || fail "Kafka's jars are not to be had: $said"
 
 jlink --module-path "$jdk/jmods" --add-modules "$(paste -sd, "$here/modules.txt")" --strip-debug --no-header-files --no-man-pages --output "$root/opt/java"
 # The runtime's libraries, but for those that draw, need these; so do the compressors in the jars.
