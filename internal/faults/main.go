@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// options are the flags.
+type options struct {
+	Scale   float64 `default:"1" help:"Part of the full size, above 0 and at most 1."`
+	Seed    int64   `help:"Seed of the tests; 0: that of the run to go on with, or a new one."`
+	Run     string  `placeholder:"REGEXP" help:"Only the tests and mutants whose name matches."`
+	Tests   bool    `default:"true" negatable:"" help:"Run the fault tests."`
+	Mutants bool    `default:"true" negatable:"" help:"Run the mutants."`
+	E2E     bool    `name:"e2e" default:"true" negatable:"" help:"Also what runs on real Kafka and Postgres; needs Docker, and make images."`
+	Fresh   bool    `help:"Forget what has passed."`
+	Report  string  `default:"docs/faults.md" help:"File of the report; written when nothing is left to run and nothing was left out."`
+
+	only *regexp.Regexp
+}
+
+func main() {
+	var o options
+	kong.Parse(&o, kong.Name("faults"), kong.Description("Run the fault tests and their mutants, and write the report."), kong.UsageOnError())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := o.all(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // the defer is done by hand
+	}
+}
+
+// all runs what has not passed yet.
+func (o *options) all(ctx context.Context) error {
+	if o.Scale <= 0 || o.Scale > 1 {
+		return fmt.Errorf("--scale=%v: expected above 0 and at most 1", o.Scale)
+	}
+	var err error
+	if o.only, err = regexp.Compile(o.Run); err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
+	tests, err := find(".")
+	if err != nil {
+		return err
+	}
+	book, err := openBook(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("seed %d, %v of the full size, %s\n", book.Seed, o.Scale, book.dir)
+	steps := o.steps(tests)
+	failed := 0
+	for i, s := range steps {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		was, done := book.result(s)
+		if !done {
+			p := begin(fmt.Sprintf("[%*d/%d] %s", len(fmt.Sprint(len(steps))), i+1, len(steps), s.name()))
+			was = s.run(ctx, book)
+			p.end(was)
+			if ctx.Err() != nil {
+				return ctx.Err() // it was interrupted, that is no result
+			}
+			if err := book.keep(s, was); err != nil {
+				return err
+			}
+		}
+		if !was.Good {
+			failed++
+			fmt.Printf("%s\n%s\n", s.name(), was.Said)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d failed", failed, len(steps))
+	}
+	if o.Run != "" || !o.Tests || !o.Mutants || !o.E2E {
+		fmt.Println("all passed; the report is written by a run that leaves nothing out")
+		return nil
+	}
+	return writeReport(o.Report, book, steps)
+}
+
+// steps are the tests and the mutants that were asked for.
+func (o *options) steps(tests []test) []step {
+	var steps []step
+	for _, t := range tests {
+		if o.Tests && (o.E2E || !t.E2E) && o.only.MatchString(t.name()) {
+			steps = append(steps, t)
+		}
+	}
+	for _, m := range mutants {
+		if o.Mutants && (o.E2E || !m.E2E) && o.only.MatchString(m.name()) {
+			steps = append(steps, m)
+		}
+	}
+	return steps
+}
+
+// step is a test or a mutant.
+type step interface {
+	name() string
+	run(ctx context.Context, b *book) result
+}
+
+// errNoTest is what a step ends with whose test is not there.
+var errNoTest = errors.New("no such test ran")
+
+// limit bounds a step; the longest test takes most of it on two cores.
+const limit = 45 * time.Minute

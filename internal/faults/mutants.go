@@ -1,0 +1,4 @@
+package main
+
+// mutants are the protections that are taken out one by one, each with the fault test that notices.
+var mutants = []mutant{}
