@@ -1,4 +1,6 @@
 package main
 
+import "slices"
+
 // mutants are the protections that are taken out one by one, each with the fault test that notices.
-var mutants = []mutant{}
+var mutants = slices.Concat(storeMutants, operatorMutants, shopMutants)
