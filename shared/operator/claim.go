@@ -28,7 +28,6 @@ type claim struct {
 	start   int64 // offset at which the session was told to begin
 	queue   *queue
 	ended   chan struct{}
-	leave   <-chan struct{} // what the session listens to: ended
 	endOnce sync.Once
 	high    atomic.Pointer[func() int64] // end offset of the partition, as far as known
 	inHand  atomic.Int64                 // time of the oldest record in the batch in hand, in Unix nanoseconds; 0: none

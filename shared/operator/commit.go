@@ -40,7 +40,7 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) 
 	ctx, cancel := l.attemptContext(ctx)
 	defer cancel()
 	l.spans = nil
-	if err := l.op.hooks.at(beforeBegin); err != nil {
+	if err := l.op.hooks.at(beforeBegin, l.op.def.Name); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -59,7 +59,7 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) 
 		}
 		l.spans.appending(tx)
 	}
-	if err := l.op.hooks.at(afterApply); err != nil {
+	if err := l.op.hooks.at(afterApply, l.op.def.Name); err != nil {
 		return err
 	}
 	if err := b.queueParked(tx, l.op.def.Name); err != nil {
@@ -68,14 +68,14 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) 
 	if also != nil {
 		also(tx)
 	}
-	if err := l.op.hooks.at(beforeCommit); err != nil {
+	if err := l.op.hooks.at(beforeCommit, l.op.def.Name); err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx, "op_commit", b.checkpoints(l.op.def.Name)...); err != nil {
 		return err
 	}
 	l.op.metrics.wrote(b, time.Since(begun))
-	return l.op.hooks.at(afterCommit)
+	return l.op.hooks.at(afterCommit, l.op.def.Name)
 }
 
 // apply calls the handler. A panic is an error of its, met again with the same records: they are parked, and the

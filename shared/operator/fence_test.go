@@ -51,7 +51,7 @@ func frozenOwner(t *testing.T, mutate func(*world)) (old, young int, w *world, f
 	w.publishOn(0, 20)
 	freeze, hold := newGate(), newGate()
 	first := w.operator(w.definition(&named{name: "old"}, facts), "m1")
-	first.hooks.reached = func(p failpoint) error {
+	first.hooks.reached = func(p point) error {
 		if p == beforeCommit {
 			freeze.pass()
 		}
@@ -65,7 +65,7 @@ func frozenOwner(t *testing.T, mutate func(*world)) (old, young int, w *world, f
 	first.mu.Unlock()
 
 	second := w.operator(w.definition(&named{name: "young"}, facts), "a-first-by-name")
-	second.hooks.reached = func(p failpoint) error {
+	second.hooks.reached = func(p point) error {
 		if p == beforeCommit {
 			hold.pass()
 		}
@@ -127,14 +127,13 @@ func (w *world) mutate(function, part, by string) {
 	}
 }
 
-// fencedInSession has somebody raise the epoch of partition 0 while its session goes on here.
-func fencedInSession(t *testing.T, keepSession bool) (w *world, o *Operator) {
-	t.Helper()
-	w = newWorld(t, facts)
+// A fenced claim ends its session: its records were delivered, and nobody would read them again.
+func TestAFencedClaimIsReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, facts)
 	freeze := newGate()
-	o = w.operator(w.definition(&ledger{}, facts), "m1")
-	o.hooks.keepSession = keepSession
-	o.hooks.reached = func(p failpoint) error {
+	o := w.operator(w.definition(&ledger{}, facts), "m1")
+	o.hooks.reached = func(p point) error {
 		if p == beforeCommit {
 			freeze.pass()
 		}
@@ -149,25 +148,5 @@ func fencedInSession(t *testing.T, keepSession bool) (w *world, o *Operator) {
 	}
 	freeze.release()
 	w.await("a refused commit", func() bool { return value(t, o.metrics.fenced) > 0 })
-	return w, o
-}
-
-func TestAFencedClaimIsReadAgain(t *testing.T) {
-	t.Parallel()
-	w, _ := fencedInSession(t, false)
 	w.awaitEffects(20)
-}
-
-// The test above would fail if the session went on: its records were delivered, so nobody reads them again.
-func TestTheReadAgainTestNoticesAKeptSession(t *testing.T) {
-	t.Parallel()
-	w, _ := fencedInSession(t, true)
-	for range 3 { // the others go on, batch after batch
-		n := w.count(`select count(*) from effects where partition = 1`)
-		w.publishOn(1, 1)
-		w.await("another partition", func() bool { return w.count(`select count(*) from effects where partition = 1`) == n+1 })
-	}
-	if n := w.count(`select count(*) from effects where partition = 0`); n != 0 {
-		t.Errorf("%d records were read again although the session was kept: the test proves nothing", n)
-	}
 }

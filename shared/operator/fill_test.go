@@ -122,7 +122,7 @@ func TestLostHistoryIsFilledFromTheOwnersStore(t *testing.T) {
 	store, log := w.owner(100)
 	w.publish(log...)
 	first := w.operator(w.definition(&ledger{}, facts), "m1")
-	first.hooks.reached = func(failpoint) error { return errKilled } // begins, and applies nothing
+	first.hooks.reached = func(point) error { return errKilled } // begins, and applies nothing
 	first.hooks.dead = func() bool { return true }
 	stopFirst := w.start(first)
 	w.await("checkpoints", func() bool { return w.count("select count(*) from checkpoints") == 3 })

@@ -1,29 +1,35 @@
 package operator
 
-import "errors"
+import (
+	"errors"
 
-// failpoint is a place in a batch's life where a test can take the process away.
-type failpoint string
-
-const (
-	beforeBegin  failpoint = "before begin"
-	afterApply   failpoint = "after apply"
-	beforeCommit failpoint = "before commit"
-	afterCommit  failpoint = "after commit, before mark"
-	afterMark    failpoint = "after mark"
+	"github.com/feira-shop/feira/shared/failpoint"
 )
 
-// errKilled makes the operator vanish at a failpoint as if its process had been killed.
+// point is a place in a batch's life where a test can take the process away: the operator in this process through
+// [hooks], a whole process through [failpoint.At], with the operator's name.
+type point string
+
+const (
+	beforeBegin  point = "operator.before-begin"
+	afterApply   point = "operator.after-apply"
+	beforeCommit point = "operator.before-commit"
+	afterCommit  point = "operator.after-commit" // and before the mark
+	afterMark    point = "operator.after-mark"
+)
+
+// errKilled makes the operator vanish at a point as if its process had been killed.
 var errKilled = errors.New("operator: killed by a test")
 
-// hooks let tests stop an operator at named points or take a protection away. They are zero in production.
+// hooks let tests stop an operator at named points. They are zero in production.
 type hooks struct {
-	reached     func(failpoint) error
-	dead        func() bool // the process was killed: leave nothing in order
-	keepSession bool        // mutant: a fenced claim's session goes on
+	reached func(point) error
+	dead    func() bool // the process was killed: leave nothing in order
 }
 
-func (h hooks) at(p failpoint) error {
+// at is a point that the operator passes.
+func (h hooks) at(p point, operator string) error {
+	failpoint.At(string(p), operator)
 	if h.reached == nil {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 // Killed between any two points, the database always shows exactly the effects up to its checkpoints.
 func TestKilledAnywhereNothingIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
-	for _, at := range []failpoint{beforeBegin, afterApply, beforeCommit, afterCommit, afterMark} {
+	for _, at := range []point{beforeBegin, afterApply, beforeCommit, afterCommit, afterMark} {
 		t.Run(string(at), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, facts)
@@ -21,7 +21,7 @@ func TestKilledAnywhereNothingIsLostOrDoubled(t *testing.T) {
 				var hits, dead atomic.Int64
 				killed := make(chan struct{})
 				o.hooks.dead = func() bool { return dead.Load() > 0 }
-				o.hooks.reached = func(p failpoint) error {
+				o.hooks.reached = func(p point) error {
 					if dead.Load() > 0 {
 						return errKilled
 					}

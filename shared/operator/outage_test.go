@@ -23,7 +23,7 @@ func TestAWakingOwnerParksNothing(t *testing.T) {
 	w.publishOn(0, 20)
 	freeze := newGate()
 	first := w.operator(w.definition(&ledger{}, facts), "m1")
-	first.hooks.reached = func(p failpoint) error {
+	first.hooks.reached = func(p point) error {
 		if p == beforeBegin {
 			freeze.pass()
 		}

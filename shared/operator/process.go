@@ -62,9 +62,9 @@ func (l *loop) narrow(ctx context.Context, b batch, err error) bool {
 	return l.process(ctx, first) && l.process(ctx, second)
 }
 
-// kill ends the loop at a failpoint of a test.
-func (l *loop) kill(at failpoint) bool {
-	if err := l.op.hooks.at(at); errors.Is(err, errKilled) {
+// kill ends the loop at a point of a test.
+func (l *loop) kill(at point) bool {
+	if err := l.op.hooks.at(at, l.op.def.Name); errors.Is(err, errKilled) {
 		l.killed = true
 	}
 	return l.killed

@@ -105,7 +105,7 @@ func collect(ctx context.Context, c *claim, gc sarama.ConsumerGroupClaim) (messa
 		messages = append(make([]*sarama.ConsumerMessage, 0, 32), m)
 	case <-ctx.Done():
 		return nil, false
-	case <-c.leave:
+	case <-c.ended:
 		return nil, false
 	}
 	for len(messages) < bulk {
@@ -129,7 +129,7 @@ func (r *run) enqueue(ctx context.Context, c *claim, items []*item) bool {
 		case <-c.queue.room:
 		case <-ctx.Done():
 			return false
-		case <-c.leave:
+		case <-c.ended:
 			return false
 		}
 	}

@@ -190,9 +190,6 @@ func (m *membership) newClaim(cs sarama.ConsumerGroupSession, row checkpoint, bl
 		blocked:  blocked,
 		restored: m.run.op.stateful == nil,
 	}
-	if !m.run.op.hooks.keepSession {
-		c.leave = c.ended
-	}
 	for _, n := range blocked {
 		c.parked.Add(int64(n))
 	}
