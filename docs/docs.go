@@ -1,5 +1,5 @@
 // Package docs reads those documents that must agree with the program, so that tests can compare the two: the list of
-// metrics and the headings of the operations manual.
+// metrics and the headings of the runbook.
 package docs
 
 import (
@@ -12,9 +12,9 @@ import (
 var (
 	//go:embed metrics.md
 	metrics string
-	// Operations is the operations manual, as Markdown.
-	//go:embed operations.md
-	Operations string
+	// Runbook is the runbook, as Markdown.
+	//go:embed runbook.md
+	Runbook string
 )
 
 // Metric is a metric as metrics.md describes it.

@@ -15,7 +15,7 @@ import (
 	"github.com/feira-shop/feira/internal/shop"
 )
 
-const runbook = "https://github.com/feira-shop/feira/blob/main/docs/operations.md#"
+const runbook = "https://github.com/feira-shop/feira/blob/main/docs/runbook.md#"
 
 // rule is a recording rule or an alert.
 type rule struct {
@@ -63,10 +63,10 @@ func rules(t *testing.T) (all []rule) {
 
 func TestAlertsSayWhatTheyMeanAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	anchors := docs.Anchors(docs.Operations)
-	_, section, found := strings.Cut(docs.Operations, "\n## Alerts\n")
+	anchors := docs.Anchors(docs.Runbook)
+	_, section, found := strings.Cut(docs.Runbook, "\n## Alerts\n")
 	if !found {
-		t.Fatal("docs/operations.md has no section Alerts")
+		t.Fatal("docs/runbook.md has no section Alerts")
 	}
 	written := docs.Anchors(section)
 	for _, r := range rules(t) {
@@ -81,12 +81,12 @@ func TestAlertsSayWhatTheyMeanAndWhatToDo(t *testing.T) {
 		}
 		anchor := strings.ToLower(r.Alert)
 		if r.Annotations["runbook_url"] != runbook+anchor || !anchors[anchor] {
-			t.Errorf("%s: its runbook_url must be %s, and docs/operations.md have that heading", r.Alert, runbook+anchor)
+			t.Errorf("%s: its runbook_url must be %s, and docs/runbook.md have that heading", r.Alert, runbook+anchor)
 		}
 		delete(written, anchor)
 	}
 	for anchor := range written {
-		t.Errorf("docs/operations.md explains %s among the alerts, which is none", anchor)
+		t.Errorf("docs/runbook.md explains %s among the alerts, which is none", anchor)
 	}
 }
 

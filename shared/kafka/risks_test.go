@@ -166,7 +166,7 @@ func TestTheRunbookNamesEverything(t *testing.T) {
 		}
 		return string(content)
 	}
-	runbook := read("../../docs/operations.md")
+	runbook := read("../../docs/runbook.md")
 	risks := regexp.MustCompile(`(?m)^\tRisk\w+ += "([a-z-]+)"`).FindAllStringSubmatch(read("risks.go"), -1)
 	settings := regexp.MustCompile(`\b(FEIRA_\w+)`).FindAllStringSubmatch(read("security.go")+read("copies.go"), -1)
 	if len(risks) < 13 || len(settings) < 10 {
@@ -174,7 +174,7 @@ func TestTheRunbookNamesEverything(t *testing.T) {
 	}
 	for _, name := range append(risks, settings...) {
 		if !strings.Contains(runbook, "`"+name[1]+"`") {
-			t.Errorf("docs/operations.md does not name %s", name[1])
+			t.Errorf("docs/runbook.md does not name %s", name[1])
 		}
 	}
 }

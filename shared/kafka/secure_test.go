@@ -86,7 +86,7 @@ func TestEveryClientConnectsAsConfigured(t *testing.T) {
 	}
 }
 
-// A user needs no more than what docs/operations.md lists.
+// A user needs no more than what docs/runbook.md lists.
 func TestRightsThatAreNeeded(t *testing.T) {
 	t.Parallel()
 	allow := func(kind kmsg.ACLResourceType, name string, operations ...kmsg.ACLOperation) (acls []kfake.ACL) {
