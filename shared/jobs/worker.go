@@ -15,6 +15,7 @@ import (
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/failpoint"
 )
 
 // outcomeTimeout bounds writing an outcome. It is not cut short by a stop: the side effect has happened, and
@@ -42,8 +43,10 @@ func (w *worker[A, S]) Work(ctx context.Context, job *river.Job[A]) error {
 		attempt.AttemptedAt = *job.AttemptedAt
 	}
 	ctx, end := w.trace(ctx, job)
+	failpoint.At("jobs.before-effect", w.kind)
 	cmd, err := w.do(ctx, job.Args)
 	if err == nil {
+		failpoint.At("jobs.after-effect", w.kind)
 		err = w.settle(ctx, job, cmd, attempt)
 	}
 	end(w.ended(ctx, job.JobRow, attempt, err), err)
@@ -54,6 +57,7 @@ func (w *worker[A, S]) Work(ctx context.Context, job *river.Job[A]) error {
 func (w *worker[A, S]) ended(ctx context.Context, row *rivertype.JobRow, attempt eventstore.Attempt, err error) (outcome string) {
 	switch {
 	case err == nil:
+		failpoint.At("jobs.after-outcome", w.kind)
 		w.runner.metrics.completed(w.kind, row.Attempt)
 		return outcomeCompleted
 	case errors.Is(err, eventstore.ErrAttemptLost):
