@@ -26,6 +26,8 @@ type adminCmd struct {
 	Rebuild   rebuildCmd   `cmd:"" help:"Compute the kept states of a service's streams anew from their events."`
 	AcceptGap acceptGapCmd `cmd:"" help:"Go on behind a hole in a partition, without the events that are missing."`
 	FillGap   fillGapCmd   `cmd:"" help:"Fill a hole in a partition with the events of their owner's store."`
+	Republish republishCmd `cmd:"" help:"Publish a stopped service's store to its topic from the first event, after the topic was lost."`
+	Recover   recoverCmd   `cmd:"" help:"Copy events that a stopped service's store lost back from its topic, after an old backup was restored."`
 	Audit     auditCmd     `cmd:"" help:"What was done to an operator by hand, by whom and when."`
 }
 

@@ -25,6 +25,7 @@ func Service(cfg Config) service.Definition {
 	return service.Definition{
 		Name:      "fraud",
 		Publishes: events.Fraud,
+		FromLog:   true,
 		Streams:   []decider.Kind{stream.Kind(Stream(""))},
 		Operators: []operator.Definition{duplicates(cfg.Disorder)},
 	}

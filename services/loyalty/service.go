@@ -18,6 +18,7 @@ func Service() service.Definition {
 	return service.Definition{
 		Name:      "loyalty",
 		Publishes: events.Loyalty,
+		FromLog:   true,
 		Streams:   []decider.Kind{Rules.Kind(Stream(""))},
 		Operators: operators(),
 		Routes:    routes,

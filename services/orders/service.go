@@ -18,6 +18,7 @@ func Service(cfg Config) service.Definition {
 	return service.Definition{
 		Name:      "orders",
 		Publishes: events.Orders,
+		FromLog:   true,
 		Streams:   []decider.Kind{Rules.Kind(Stream(""))},
 		Schema:    migrations,
 		Operators: operators(cfg),

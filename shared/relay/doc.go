@@ -33,18 +33,16 @@
 // services. Nothing was published since. In this order of preference:
 //
 //  1. Restore a later backup, or promote the replica that has the events, and start the service again.
-//  2. If there is none: the lost events stay facts for everybody else. Stop the service. Copy them from the log
-//     back into the store at their positions, each with its stream, type, key, data and id
-//     (insert ... overriding system value), setval the sequence of events.position beyond them, rebuild the states
-//     of their streams with feira admin rebuild, and start the service again: it compares once more.
+//  2. If there is none: the lost events stay facts for everybody else. Stop the service and copy them from the log back
+//     into the store, where it has published all it knew: [Recover]. Start it again: it compares once more.
 //
 // Never delete the relay's rows to get past it: new events would take the lost positions, and consumers would drop
 // them as duplicates.
 //
 // [*LogLostError]: the topic was made anew, or its brokers lost acknowledged records. Operators stop as well, with
-// TopicReplacedError or HistoryLostError. Bring the log back from a mirror; else publish the store anew: stop the
-// service, "update relay_cursor set position = 0, partitions = 0; delete from relay_partitions;", start it, then
-// let the operators read the topic from its beginning; what they have applied they drop.
+// TopicReplacedError or HistoryLostError. Bring the log back from a mirror; else stop the service, publish its store
+// anew ([PublishAnew]), start it, then let the operators read the topic from its beginning; what they have applied they
+// drop.
 //
 // [*PartitionCountError]: somebody added partitions. Kafka cannot take them back. Delete the topic, make it with the
 // former number ("feira migrate"), and go on as for [*LogLostError].

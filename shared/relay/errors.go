@@ -14,7 +14,7 @@ type PartitionCountError struct {
 
 func (e *PartitionCountError) Error() string {
 	return fmt.Sprintf("relay: topic %s has %d partitions, it was published with %d; keys would move to other partitions and lose "+
-		"their order. Nothing more is published. Make a topic with %d partitions and publish the store to it anew (see package relay)",
+		"their order. Nothing more is published. Make a topic with %d partitions and publish the store to it anew: docs/runbook.md",
 		e.Topic, e.Have, e.Want, e.Want)
 }
 
@@ -31,7 +31,7 @@ type StoreRestoredError struct {
 
 func (e *StoreRestoredError) Error() string {
 	return fmt.Sprintf("relay: the log has event %s of position %d (%s/%d, offset %d), the store does not: it was restored to a state "+
-		"before that event was published. Nothing more is published. Restore a later backup, or follow the runbook in package relay "+
+		"before that event was published. Nothing more is published. Restore a later backup, or copy the events back from the log: docs/runbook.md "+
 		"(database was: %s; is: %s)", e.ID, e.Position, e.Topic, e.Partition, e.Offset, e.Was, e.Is)
 }
 
@@ -45,7 +45,7 @@ type LogLostError struct {
 
 func (e *LogLostError) Error() string {
 	return fmt.Sprintf("relay: partition %s/%d ends at offset %d, but records up to offset %d were acknowledged; they are lost. "+
-		"Nothing more is published. Bring the log back, or publish the store anew (see package relay)", e.Topic, e.Partition, e.End, e.Want)
+		"Nothing more is published. Bring the log back, or publish the store anew: docs/runbook.md", e.Topic, e.Partition, e.End, e.Want)
 }
 
 // errFenced ends a leadership: another leader has moved the cursor.
