@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"math"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +29,7 @@ const (
 	actionReplay  = "replay"
 	actionDiscard = "discard"
 	actionFill    = "fill"
+	actionTry     = "try"
 )
 
 // request asks the owner of a partition to do something with its parked records. It is executed by the owner,
@@ -56,9 +58,9 @@ func (l *loop) serveRequests(ctx context.Context) bool {
 		}
 		for _, r := range open {
 			s := &errand{loop: l, request: r, claim: c, failed: map[string]bool{}, after: math.MinInt64}
-			do := s.serve
-			if r.Action == actionFill {
-				do = s.fill
+			do := map[string]func(context.Context) bool{actionFill: s.fill, actionTry: s.try}[r.Action]
+			if do == nil {
+				do = s.serve
 			}
 			if !do(ctx) {
 				l.control.requests.Store(true) // look again
@@ -132,19 +134,24 @@ func (s *errand) next(ctx context.Context) ([]*item, error) {
 	ctx, cancel := s.attemptContext(ctx)
 	defer cancel()
 	rows, err := s.op.store.Pool().Query(ctx, parkedOfSQL, s.op.def.Name, s.claim.topic, s.claim.partition,
-		s.after, s.request.Offset, s.request.Key, s.op.maxBatch())
+		s.after, s.request.Offset, s.request.Key, s.op.maxBatch(), s.request.ID)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*item, error) {
 		var offset int64
-		var behind bool
-		it, err := s.record(row, &offset, &behind)
-		if err == nil && behind && s.request.Offset != nil {
-			it.park(reasonWaiting, "an earlier record of its key is parked; replay the key instead")
+		var front *int64 // the first parked record of its key
+		it, err := s.record(row, &offset, &front)
+		if err == nil && front != nil && s.request.Offset != nil {
+			it.park(reasonWaiting, s.placeOf(*front)+" of its key is parked before it; replay the key instead")
 		}
 		return it, err
 	})
+}
+
+// placeOf names a record of the partition as the commands take it.
+func (s *errand) placeOf(offset int64) string {
+	return fmt.Sprintf("%s/%d/%d", s.claim.topic, s.claim.partition, offset)
 }
 
 func (s *errand) finish(ctx context.Context) bool {
