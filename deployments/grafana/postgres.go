@@ -39,6 +39,7 @@ var postgres = dashboard{
 			lines("Deadlocks", perSecond, "That the server ended; should be none.", perService(databaseRate("deadlocks_total"))),
 			lines("Temporary files", bytesRate, "Written because memory did not suffice.", perService(databaseRate("temporary_bytes_total"))),
 			lines("Sessions", count, "Of all clients of a database.", databaseMost("connections")),
+			lines("Clock skew", seconds, "By how much a process's clock and the server's differ.", perService("max by (service) (abs(feira_postgres_clock_skew_seconds{"+chosen+"}))")).upTo(2),
 		}},
 		{"Connections of each service", []panel{
 			lines("In use", share, "Of those that a process may open.", query{"max by (service) (feira_pgxpool_acquired_conns{" + chosen + "} / feira_pgxpool_max_conns{" + chosen + "})", "{{service}}"}).upTo(1),

@@ -50,6 +50,8 @@ var (
 		{describe("temporary_bytes_total", "Written to temporary files because memory did not suffice."), prometheus.CounterValue},
 		{describe("oldest_transaction_seconds", "Age of the oldest open transaction that the login may see; 0 if there is none."), prometheus.GaugeValue},
 		{describe("wal_bytes_total", "Write-ahead log of the whole server, all databases together."), prometheus.CounterValue},
+		// The server's clock until it is held against this process's: the last column.
+		{describe("clock_skew_seconds", "By how much the process's clock is ahead of the server's, to within half a second; below 0 it is behind."), prometheus.GaugeValue},
 	}
 	upDesc   = describe("up", "1 when the database gave its figures within a second, else 0 and there are no others.")
 	liveDesc = describe("live_rows", "Rows of a table, as the server estimates them.", "table")
@@ -118,6 +120,7 @@ func (f *Figures) ask() (err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(databaseSQL)
 	batch.Queue(tablesSQL, figuresTables)
+	began := f.now()
 	results := f.pool.SendBatch(ctx, batch)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	values := make([]float64, len(databaseFigures))
@@ -128,6 +131,8 @@ func (f *Figures) ask() (err error) {
 	if err := results.QueryRow().Scan(into...); err != nil {
 		return err
 	}
+	clock := &values[len(values)-1] // the answer was on its way for half of the time, give or take as much
+	*clock = seconds(began.Add(f.now().Sub(began)/2)) - *clock
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -138,3 +143,6 @@ func (f *Figures) ask() (err error) {
 	f.database = values
 	return nil
 }
+
+// seconds since 1970.
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

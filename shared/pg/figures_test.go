@@ -43,7 +43,7 @@ func TestFiguresOfADatabase(t *testing.T) {
 		}
 	}
 	f := NewFigures(pool)
-	clock := time.Now()
+	clock := time.Now().Add(-time.Hour) // an hour behind the server's
 	f.now = func() time.Time { return clock }
 	first := read(t, f)
 	if len(first) != 1+len(databaseFigures)+2 {
@@ -53,6 +53,9 @@ func TestFiguresOfADatabase(t *testing.T) {
 		if first["feira_postgres_"+name] <= 0 {
 			t.Errorf("%s is %v", name, first["feira_postgres_"+name])
 		}
+	}
+	if skew := first["feira_postgres_clock_skew_seconds"]; skew > -3600 || skew < -3600-patience.Seconds() {
+		t.Errorf("a clock that is an hour behind shows a skew of %v s", skew)
 	}
 
 	tx, err := pool.Begin(t.Context())

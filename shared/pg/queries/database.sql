@@ -12,6 +12,7 @@ select
   (select coalesce(extract(epoch from clock_timestamp() - min(a.xact_start)), 0)::float8
    from pg_stat_activity a
    where a.datname = current_database() and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()),
-  case when pg_is_in_recovery() then 0 else pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') end::float8
+  case when pg_is_in_recovery() then 0 else pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') end::float8,
+  extract(epoch from clock_timestamp())::float8
 from pg_stat_database d
 where d.datname = current_database()
