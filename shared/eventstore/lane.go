@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/feira-shop/feira/shared/failpoint"
 )
 
 // What es_append says of a request.
@@ -101,7 +103,9 @@ func (l *lane) round(hard context.Context) error {
 	for _, r := range batch {
 		r.flushed = flush{start, len(batch)}
 	}
+	failpoint.At("eventstore.before-append", l.store.opts.Service)
 	statuses, actual, err := l.write(ctx, conn, batch)
+	failpoint.At("eventstore.after-append", l.store.opts.Service)
 	done(err)
 	l.store.metrics.flushSeconds.Observe(time.Since(start).Seconds())
 	l.store.metrics.batchSize.Observe(float64(len(batch)))

@@ -64,6 +64,7 @@ type Relay struct {
 	metrics *metrics
 	timing  timing
 	mine    map[string]bool // types, whether they are published; filled as they are met
+	reached func(point)     // tests hear of the points that the leader passes; nil in production
 
 	mu      sync.Mutex
 	stopped error // the named error that stopped it

@@ -102,6 +102,7 @@ func (l *leader) send(ctx context.Context, b *batch) error {
 	var failed error
 	if len(b.records) > 0 {
 		began := time.Now()
+		l.relay.at(beforeSend)
 		offsets, err := l.deliver(ctx, b.records)
 		var partial *kafka.PartialError
 		switch {
@@ -111,6 +112,7 @@ func (l *leader) send(ctx context.Context, b *batch) error {
 		case err != nil:
 			return err
 		}
+		l.relay.at(afterAck)
 		l.relay.metrics.published.Add(float64(acked))
 		l.relay.metrics.batch.Observe(float64(acked))
 		b.sent(l.relay.opts.Tracer, l.relay.opts.Topic.Name, acked, offsets, began)
@@ -166,6 +168,7 @@ func (l *leader) save(ctx context.Context, position int64) error {
 		}
 	}
 	var moved int
+	l.relay.at(beforeCursor)
 	err := l.row(ctx, []any{&moved}, saveSQL, l.relay.opts.Topic.Name, l.term, l.position, position, numbers, last, next)
 	if err != nil {
 		return fmt.Errorf("relay: move the cursor: %w", err)
@@ -173,6 +176,7 @@ func (l *leader) save(ctx context.Context, position int64) error {
 	if moved != 1 {
 		return errFenced
 	}
+	l.relay.at(afterCursor)
 	l.position = position
 	for i := range l.partitions {
 		l.partitions[i].changed = false
