@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // awaitStop waits until the operator stopped by name, and returns the row that says so.
@@ -46,8 +47,12 @@ func (w *world) accept(o *Operator, stop Stop) {
 	}
 }
 
-func TestARecordMissingInTheMiddleStopsByName(t *testing.T) {
+func TestFaultMissingRecord(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 8, Name: "A record missing in the middle",
+		Does: "a record of a partition never arrives: the operator stops by name before the next one, and goes on when a person accepts it",
+	})
 	w := newWorld(t, facts)
 	for i := range 20 {
 		r := w.fact(facts, 0, "k")
@@ -73,8 +78,12 @@ func TestARecordMissingInTheMiddleStopsByName(t *testing.T) {
 	w.awaitEffects(20)
 }
 
-func TestDuplicatesAtNewOffsetsAreDropped(t *testing.T) {
+func TestFaultDuplicates(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 0, Name: "Duplicates at new offsets",
+		Does: "events are published again, as a relay does after a crash: dropped and counted, and the offset moves",
+	})
 	w := newWorld(t, facts)
 	first := w.publishFacts(facts, 30)
 	w.publish(first[15:]...) // as a relay does after a crash
@@ -118,8 +127,12 @@ func TestStartNowTakesOnlyWhatComesLater(t *testing.T) {
 	w.awaitEffects(12)
 }
 
-func TestHistoryDeletedBelowTheCheckpointStopsByName(t *testing.T) {
+func TestFaultHistoryLost(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 8, Name: "Records deleted above the checkpoint",
+		Does: "records that an operator has not read are deleted: it stops by name",
+	})
 	w := newWorld(t, facts)
 	w.publishOn(0, 10)
 	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
@@ -177,8 +190,12 @@ func (w *world) publishOn(partition int32, n int) []*kgo.Record {
 	return records
 }
 
-func TestATopicThatIsRecreatedStopsByName(t *testing.T) {
+func TestFaultTopicRecreated(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 8, Name: "A topic recreated under its consumer",
+		Does: "a topic is deleted and made again: the operator stops by name, and begins anew on it when a person says so",
+	})
 	w := newWorld(t, facts)
 	w.publishOn(0, 10)
 	o := w.operator(w.definition(&ledger{}, facts), "m1")
@@ -244,8 +261,12 @@ func TestOthersGoOn(t *testing.T) {
 }
 
 // A consumer whose topic is recreated under it may see no error at all. Only the id tells.
-func TestTheTopicsIdIsWatchedWhileRunning(t *testing.T) {
+func TestFaultTopicRecreatedUnseen(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 8, Name: "A topic recreated unseen",
+		Does: "a consumer sees no error when its topic is recreated: the watch over the id stops the operator by name",
+	})
 	w := newWorld(t, facts)
 	w.publishOn(0, 5)
 	o := w.operator(w.definition(&ledger{}, facts), "m1")

@@ -8,14 +8,19 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/pg"
 )
 
 // A frozen owner that wakes after its successor's commit meets the successor's rows first. It must not take them
 // for a deterministic error of its own and park.
-func TestAWakingOwnerParksNothing(t *testing.T) {
+func TestFaultWakingOwner(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 5, Name: "Zombie owner, after its successor's commit",
+		Does: "an owner wakes and meets its successor's rows as a unique violation first: it parks nothing",
+	})
 	w := newWorld(t, facts)
 	if _, err := w.db.Pool.Exec(t.Context(), "create unique index on effects (id)"); err != nil {
 		t.Fatal(err)
@@ -23,12 +28,7 @@ func TestAWakingOwnerParksNothing(t *testing.T) {
 	w.publishOn(0, 20)
 	freeze := newGate()
 	first := w.operator(w.definition(&ledger{}, facts), "m1")
-	first.hooks.reached = func(p point) error {
-		if p == beforeBegin {
-			freeze.pass()
-		}
-		return nil
-	}
+	first.hooks.reached = freeze.before(beforeBegin)
 	w.start(first)
 	t.Cleanup(freeze.release)
 	<-freeze.came

@@ -158,6 +158,8 @@ func (w *world) admin() *kadm.Client { return kadm.NewClient(w.client) }
 
 // ledger writes one row per record.
 type ledger struct {
+	name   string               // signs the effects
+	poison func(id string) bool // events that cannot be applied; nil: none but those refused
 	mu     sync.Mutex
 	reject map[string]bool                                                // ids
 	before func(ctx context.Context, tx *eventstore.Tx, b []Record) error // nil: nothing
@@ -174,13 +176,13 @@ func (l *ledger) Apply(ctx context.Context, tx *eventstore.Tx, b []Record) error
 	}
 	for _, r := range b {
 		l.mu.Lock()
-		bad := l.reject[r.ID]
+		bad := l.reject[r.ID] || l.poison != nil && l.poison(r.ID)
 		l.mu.Unlock()
 		if bad {
 			return Reject(fmt.Errorf("event %s is not acceptable", r.ID))
 		}
-		tx.Later(`insert into effects (operator, topic, partition, "offset", key, id) values ('', $1, $2, $3, $4, $5)`,
-			r.Topic, r.Partition, r.Offset, r.Key, r.ID)
+		tx.Later(`insert into effects (operator, topic, partition, "offset", key, id) values ($1, $2, $3, $4, $5, $6)`,
+			l.name, r.Topic, r.Partition, r.Offset, r.Key, r.ID)
 	}
 	return nil
 }
