@@ -22,18 +22,26 @@ type operatorsCmd struct {
 	admin   `embed:""`
 	brokers `embed:""`
 
-	Partitions bool `help:"A line for each partition instead of one for each topic."`
+	Service    string `arg:"" optional:"" help:"Only this service's; no other database is needed then."`
+	Partitions bool   `help:"A line for each partition instead of one for each topic."`
 }
 
 // Run lists operators.
 func (c *operatorsCmd) Run(ctx context.Context) error {
+	picked := shop.Services(shop.Config{})
+	if c.Service != "" {
+		var err error
+		if picked, err = shop.Select(picked, c.Service); err != nil {
+			return err
+		}
+	}
 	client, err := kafka.NewClient(c.kafka("feira-admin"))
 	if err != nil {
 		return fmt.Errorf("ask Kafka where the topics end: %w", err)
 	}
 	defer client.Close()
 	rows := [][]string{{"OPERATOR", "TOPIC", "LAG", "NEXT", "PARKED", "UPDATED", "STATE"}}
-	for _, d := range shop.Services(shop.Config{}) {
+	for _, d := range picked {
 		more, err := c.service(ctx, client, d)
 		if err != nil {
 			return err

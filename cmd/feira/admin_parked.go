@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/feira-shop/feira/internal/shop"
 	"github.com/feira-shop/feira/shared/operator"
@@ -16,7 +13,7 @@ import (
 type parkedCmd struct {
 	List    parkedListCmd    `cmd:"" default:"withargs" help:"List parked records, with why and since when."`
 	Show    parkedShowCmd    `cmd:"" help:"Show a parked record as it is on the topic."`
-	Replay  parkedReplayCmd  `cmd:"" help:"Apply parked records again, in order."`
+	Replay  parkedReplayCmd  `cmd:"" help:"Apply parked records again, in order; or say what would come of it (--dry-run)."`
 	Discard parkedDiscardCmd `cmd:"" help:"Give parked records up: they are never applied."`
 }
 
@@ -113,102 +110,4 @@ func (c *parkedShowCmd) Run(ctx context.Context) error {
 	}
 	_, err = fmt.Printf("\n%s\n", printable(string(p.Value)))
 	return err
-}
-
-// selection says which records are meant.
-type selection struct {
-	Operator string `arg:"" help:"The operator."`
-	At       string `xor:"which" placeholder:"PLACE" help:"One record: topic/partition/offset."`
-	Key      string `xor:"which" help:"All records of a key."`
-	All      bool   `xor:"which" help:"All of the operator's."`
-}
-
-func (s selection) resolve() (operator.Selection, error) {
-	sel := operator.Selection{Operator: s.Operator}
-	switch {
-	case s.At != "":
-		at, err := place(s.At)
-		sel.Record = at
-		return sel, err
-	case s.Key != "":
-		sel.Key = []byte(s.Key)
-	case !s.All:
-		return sel, errors.New("say which: --at PLACE, --key KEY or --all")
-	}
-	return sel, nil
-}
-
-type parkedReplayCmd struct {
-	admin     `embed:""`
-	selection `embed:""`
-
-	Wait time.Duration `default:"30s" help:"How long to wait for the operator to do it."`
-}
-
-// Run replays.
-func (c *parkedReplayCmd) Run(ctx context.Context) error {
-	return c.request(ctx, c.selection, operator.Replay, c.Wait)
-}
-
-type parkedDiscardCmd struct {
-	admin     `embed:""`
-	selection `embed:""`
-
-	Yes  bool          `required:"" help:"Confirm: what is discarded is never applied."`
-	Wait time.Duration `default:"30s" help:"How long to wait for the operator to do it."`
-}
-
-// Run discards.
-func (c *parkedDiscardCmd) Run(ctx context.Context) error {
-	return c.request(ctx, c.selection, operator.Discard, c.Wait)
-}
-
-// request files requests, which the owners of the partitions carry out, and follows them.
-func (a admin) request(ctx context.Context, s selection,
-	file func(context.Context, *pgxpool.Pool, operator.Selection, string) ([]int64, error), wait time.Duration,
-) error {
-	sel, err := s.resolve()
-	if err != nil {
-		return err
-	}
-	pool, err := a.of(ctx, s.Operator)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	ids, err := file(ctx, pool, sel, a.who())
-	if err != nil {
-		return err
-	}
-	return follow(ctx, pool, ids, wait)
-}
-
-func follow(ctx context.Context, pool *pgxpool.Pool, ids []int64, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	for {
-		requests, err := operator.Requests(ctx, pool, ids)
-		if err != nil {
-			return err
-		}
-		open, done, failed := 0, 0, 0
-		for _, r := range requests {
-			done, failed = done+r.Done, failed+r.Failed
-			if r.FinishedAt == nil {
-				open++
-			}
-		}
-		if open == 0 {
-			fmt.Printf("%d done, %d failed again and stay parked\n", done, failed)
-			if failed > 0 {
-				return errors.New("what is wrong with them now: feira admin parked list")
-			}
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d partitions have not answered within %s; they do once the operator runs and is not paused", open, len(requests), wait)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
 }

@@ -3,7 +3,6 @@ package main_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"regexp"
@@ -108,6 +107,11 @@ func pauseAndResume(t *testing.T, demo *running) {
 		return regexp.MustCompile(`payments\.pay +orders +0 .* running`).MatchString(demo.feira(t, "admin", "operators").ok(t))
 	})
 	has(t, demo.feira(t, "admin", "operators", "--partitions").ok(t), "orders/0", "orders/5")
+	alone := call(t, []string{"FEIRA_KAFKA=" + demo.env["FEIRA_KAFKA"], "FEIRA_POSTGRES_PAYMENTS=" + demo.env["FEIRA_POSTGRES_PAYMENTS"]}, "admin", "operators", "payments").ok(t)
+	if has(t, alone, "payments.pay", "payments jobs"); strings.Contains(alone, "orders.process") {
+		t.Errorf("operators of payments alone:\n%s", alone)
+	}
+	demo.feira(t, "admin", "operators", "nobody").fails(t, `no service "nobody"`, "payments")
 	demo.feira(t, "admin", "pause", "payments.nobody").fails(t, "payments.nobody", "feira admin operators")
 	said = demo.feira(t, "admin", "audit", "payments.pay").ok(t)
 	has(t, said, "tester", "pause", "resume")
@@ -163,35 +167,4 @@ func produce(t *testing.T, broker, topic, key, value string) (partition int32, o
 		t.Fatal(err)
 	}
 	return partition, offset
-}
-
-func parkedRecordsAreLookedAfter(t *testing.T, demo *running) {
-	partition, offset := produce(t, demo.env["FEIRA_KAFKA"], "payments", "a-stranger", "\x1b[31m no event")
-	at := fmt.Sprintf("payments/%d/%d", partition, offset)
-	listed := regexp.MustCompile(`loyalty\.account +` + at + ` +a-stranger +not_cloudevent`)
-	eventually(t, "the record to be parked", func() bool {
-		return listed.MatchString(demo.feira(t, "admin", "parked", "list", "loyalty.account").ok(t))
-	})
-	all := demo.feira(t, "admin", "parked").ok(t)
-	has(t, all, "loyalty.account", "orders.process", "fraud.duplicates", at)
-	if !regexp.MustCompile(`loyalty\.account +payments +\d+ +\d+ +1 `).MatchString(demo.feira(t, "admin", "operators").ok(t)) {
-		t.Error("operators do not show the parked record")
-	}
-	shown := demo.feira(t, "admin", "parked", "show", "loyalty.account", at).ok(t)
-	has(t, shown, "not_cloudevent", "a-stranger", `"\x1b[31m no event"`)
-	if strings.Contains(shown, "\x1b") {
-		t.Errorf("what a stranger wrote reaches the terminal as it is: %q", shown)
-	}
-	again := demo.feira(t, "admin", "parked", "replay", "loyalty.account", "--at="+at)
-	again.fails(t, "feira admin parked list")
-	has(t, again.out, "0 done, 1 failed again and stay parked")
-	for _, name := range []string{"loyalty.account", "orders.process", "fraud.duplicates"} {
-		has(t, demo.feira(t, "admin", "parked", "discard", name, "--key=a-stranger", "--yes").ok(t), "1 done, 0 failed")
-	}
-	if left := demo.feira(t, "admin", "parked").ok(t); strings.Contains(left, at) {
-		t.Errorf("discarded and still there:\n%s", left)
-	}
-	demo.feira(t, "admin", "parked", "show", "loyalty.account", at).fails(t, "is not there", "feira admin parked")
-	demo.feira(t, "admin", "parked", "replay", "loyalty.account", "--all").fails(t, "is not there", "feira admin parked")
-	has(t, demo.feira(t, "admin", "audit", "loyalty.account").ok(t), "tester", "discarded", at)
 }

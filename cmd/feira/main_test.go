@@ -94,7 +94,7 @@ func (r result) ok(t *testing.T) string {
 }
 
 // fails wants exit code 1 and one sentence on stderr that holds every text.
-func (r result) fails(t *testing.T, texts ...string) {
+func (r result) fails(t *testing.T, texts ...string) result {
 	t.Helper()
 	if r.code != 1 {
 		t.Errorf("exit code %d, expected 1\n%s%s", r.code, r.out, r.errors)
@@ -107,6 +107,7 @@ func (r result) fails(t *testing.T, texts ...string) {
 	if strings.Contains(r.errors, "goroutine ") {
 		t.Errorf("stderr holds a stack:\n%s", r.errors)
 	}
+	return r
 }
 
 // has fails the test when the text lacks one of the wanted.
