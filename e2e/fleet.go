@@ -107,10 +107,15 @@ func (s *stack) startShop(ctx context.Context) error {
 		return err
 	}
 	var err error
-	s.shop, err = shoptest.Connect(ctx, shoptest.Remote{
-		URL: "http://" + front.address, Kafka: kafka.Config{Brokers: s.brokers, ClientID: "e2e"}, DSN: s.dsn, Key: s.key,
-	})
+	s.shop, err = shoptest.Connect(ctx, s.remote())
 	return err
+}
+
+// remote is where the shop is, for its customers and for those who look into its books.
+func (s *stack) remote() shoptest.Remote {
+	return shoptest.Remote{
+		URL: "http://" + s.parts[gateway].address, Kafka: kafka.Config{Brokers: s.brokers, ClientID: "e2e"}, DSN: s.dsn, Key: s.key,
+	}
 }
 
 // shopReady waits until every process says that it is well.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // readyTopic is where it is tried whether Kafka works.
@@ -42,18 +45,29 @@ func (s *stack) startKafka(ctx context.Context) error {
 
 func (s *stack) startBroker(ctx context.Context, port int) error {
 	if s.kafka == embedded {
-		m, err := s.embeddedOn(ctx, "kafka", port)
+		m, err := s.embeddedOn(ctx, "kafka", port, "kafka")
 		s.kafkaOn = m
 		s.tell("Kafka    is embedded, in a process of its own; what follows is what it resembles")
 		return err
 	}
+	behind, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
 	b, image, err := startBox(ctx, s.docker, boxOptions{
-		run: s.run, images: s.kafkaImages, port: port, inside: "9092/tcp", env: brokerEnv(s.brokers[0]),
+		run: s.run, images: s.kafkaImages, port: behind, inside: "9092/tcp", env: brokerEnv(s.brokers[0]),
 	})
 	if err != nil {
 		return err
 	}
 	s.kafkaOn = b
+	// Clients reach it through a network that can be cut.
+	s.network, err = faulttest.Open(net.JoinHostPort("127.0.0.1", strconv.Itoa(behind)), s.brokers[0], func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "e2e: "+format+"\n", args...)
+	})
+	if err != nil {
+		return err
+	}
 	s.tell("Kafka    image %s", image)
 	return nil
 }

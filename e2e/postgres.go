@@ -37,7 +37,7 @@ func (s *stack) startPostgres(ctx context.Context) error {
 
 func (s *stack) startServer(ctx context.Context, port int) error {
 	if s.postgres == embedded {
-		m, err := s.embeddedOn(ctx, "postgres", port)
+		m, err := s.embeddedOn(ctx, "postgres", port, "postgres")
 		if err == nil {
 			s.postgresOn, s.admin = m, m.admin
 		}

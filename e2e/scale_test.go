@@ -15,6 +15,7 @@ import (
 	"github.com/feira-shop/feira/internal/shoptest"
 	"github.com/feira-shop/feira/internal/shoptest/journeys"
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // TestScale: under load, payments goes from one process to three and back. Its partitions spread over all three, and
@@ -87,9 +88,15 @@ func (s *stack) cardsInOrder(t *testing.T) {
 	t.Logf("%d authorisations of %d cards, each card in one partition", n, len(partition))
 }
 
-// TestFrozenOwner: a process is frozen in the middle of a commit, and another takes its partitions over. When it wakes
-// its commit is refused, and what it had in its hands has been done once.
-func TestFrozenOwner(t *testing.T) {
+func TestFaultZombieOwner(t *testing.T) {
+	run := faulttest.Begin(t, faulttest.Plan{Number: 5, Name: "Zombie owner, on real Kafka", Does: "A process is frozen in the middle of a commit, and another " +
+		"takes its partitions over. When it wakes its commit is refused, and what it had in its hands has been done once."})
+	for range run.Times(1, 5) {
+		frozenOwner(t, run)
+	}
+}
+
+func frozenOwner(t *testing.T, run *faulttest.Run) {
 	s := open(t)
 	tr := trade(t, s, 20)
 	tr.await(20)
@@ -98,6 +105,7 @@ func TestFrozenOwner(t *testing.T) {
 	release := s.holdCheckpoints(t, "loyalty")
 	s.awaitBlocked(t, "loyalty", true)
 	must(t, frozen.signal(syscall.SIGSTOP))
+	run.Count("freezes", 1)
 	t.Cleanup(func() { must(t, frozen.signal(syscall.SIGCONT)) }) // before the books are examined
 	s.awaitBlocked(t, "loyalty", false)                           // the server gives up what the process waits for
 	release()
@@ -122,6 +130,7 @@ func TestFrozenOwner(t *testing.T) {
 		}
 		return nil
 	})
+	run.Count("fenced commits", int(s.metric(t, "loyalty", fenced)-before))
 	s.awaitSpread(t, loyaltyGroup, 2)
 	tr.await(40)
 	tr.stop()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/feira-shop/feira/internal/shoptest"
 	"github.com/feira-shop/feira/shared/auth"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // stack is all that the tests share: Kafka, Postgres and the shop's processes. What a test stops, it starts again.
@@ -26,7 +27,8 @@ type stack struct {
 	janitor *janitor
 	docker  *client.Client // nil: nothing is in a container
 
-	kafkaOn, postgresOn machine // nil: somebody else's, which is not to be broken
+	kafkaOn, postgresOn machine            // nil: somebody else's, which is not to be broken
+	network             *faulttest.Network // before Kafka; nil: there is none to be cut
 	brokers             []string
 	admin               string
 	versions            []string // lines for the log
@@ -102,19 +104,22 @@ func (s *stack) close() error {
 	for _, p := range s.parts {
 		wrong = append(wrong, p.kill())
 	}
+	if s.network != nil {
+		s.network.Close()
+	}
 	if s.janitor != nil {
 		wrong = append(wrong, s.janitor.clean())
 	}
 	return errors.Join(wrong...)
 }
 
-// embeddedOn starts a machine that is a process of this very program.
-func (s *stack) embeddedOn(ctx context.Context, role string, port int) (*embeddedMachine, error) {
-	log, err := os.Create(filepath.Join(s.logs, role+".log"))
+// embeddedOn starts a machine that is a process of this very program, with its data under a name.
+func (s *stack) embeddedOn(ctx context.Context, role string, port int, name string) (*embeddedMachine, error) {
+	log, err := os.Create(filepath.Join(s.logs, name+".log"))
 	if err != nil {
 		return nil, err
 	}
-	m := &embeddedMachine{role: role, dir: filepath.Join(s.dir, role), port: port, log: log}
+	m := &embeddedMachine{role: role, dir: filepath.Join(s.dir, name), port: port, log: log}
 	if err := m.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/feira-shop/feira/internal/shoptest"
 	"github.com/feira-shop/feira/internal/shoptest/journeys"
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // pays has a customer pay for one order after the other on one card, which is one partition; each order is of another
@@ -86,9 +87,9 @@ func (s *stack) mend(t *testing.T, service, command string, args ...string) {
 
 // The tests of this file come last: what they do to Kafka stays, and other tests compare all of it with the stores.
 
-// TestRecordsDeleted: records are deleted from Kafka before loyalty has applied them. It stops by name, alone, and gets
-// them from the store of their owner.
-func TestRecordsDeleted(t *testing.T) {
+func TestFaultRecordsDeleted(t *testing.T) {
+	faulttest.Begin(t, faulttest.Plan{Number: 8, Name: "Records deleted, on real Kafka", Does: "Records are deleted before loyalty has applied them → " +
+		"it stops by name, alone, and the runbook's command gets them from the store of their owner."})
 	s := open(t)
 	ana, pay := pays(t, s)
 	first := pay()
@@ -133,33 +134,58 @@ func (s *stack) forget(t *testing.T, topic string, operators map[string]string) 
 	must(t, errors.Join(err, deleted.Error()))
 }
 
-// TestTopicReplaced: a topic is deleted and made again under the running shop. Its readers notice by its id, although
-// its name and its partitions are the same, and stop; as the runbook says, its owner publishes everything anew.
-func TestTopicReplaced(t *testing.T) {
+func TestFaultTopicReplaced(t *testing.T) {
+	faulttest.Begin(t, faulttest.Plan{Number: 8, Name: "Topic replaced, on real Kafka", Does: "A topic is deleted and made again under the running shop → " +
+		"its readers notice by its id, although name and partitions are the same, and stop; as the runbook says, its owner publishes it anew."})
 	s := open(t)
 	_, pay := pays(t, s)
 	pay()
 	journeys.Published(t, s.shop)
-	admin := kadm.NewClient(s.connect(t))
-	deleted, err := admin.DeleteTopics(t.Context(), events.Fraud.Name)
-	must(t, errors.Join(err, deleted.Error()))
-	must(t, await(t.Context(), "the topic to be made again", func(ctx context.Context) error {
-		_, err := s.feira(ctx, "migrate", "fraud") // fails while the old one is going
-		return err
-	}))
+	s.remake(t, events.Fraud.Name)
 	s.awaitStop(t, "orders", "topic_replaced")
-
-	must(t, s.parts["fraud"].stop())
-	for _, sql := range []string{"update relay_cursor set position = 0, partitions = 0", "delete from relay_partitions"} {
-		_, err := s.shop.Pool("fraud").Exec(t.Context(), sql)
-		must(t, err)
-	}
-	s.back(t, "fraud")
-	_, err = s.feira(t.Context(), "admin", "accept-gap", "--yes", "orders.process", events.Fraud.Name, "all")
-	must(t, err)
-	must(t, s.parts["orders"].ready(t.Context()))
+	s.publishAnew(t, "fraud", "orders.process")
 	pay()
 	if dropped := s.metric(t, "orders", "feira_operator_duplicates_dropped_total"); dropped == 0 {
 		t.Error("orders dropped nothing of what it had applied")
+	}
+}
+
+// remake deletes a topic and makes it again, under its name, with the partitions that it must have.
+func (s *stack) remake(t *testing.T, topic string) {
+	t.Helper()
+	deleted, err := kadm.NewClient(s.connect(t)).DeleteTopics(t.Context(), topic)
+	must(t, errors.Join(err, deleted.Error()))
+	must(t, await(t.Context(), "the topic to be made again", func(ctx context.Context) error {
+		_, err := s.feira(ctx, "migrate", topic) // fails while the old one is going
+		return err
+	}))
+}
+
+// publishAnew is what the runbook says of a topic that was made again, which here has its owner's name.
+func (s *stack) publishAnew(t *testing.T, owner, consumer string) {
+	t.Helper()
+	_, err := s.feira(t.Context(), "admin", "republish", owner, "--yes")
+	if err == nil {
+		t.Error("a store is published anew under its running relay")
+	}
+	must(t, s.parts[owner].stop())
+	out, err := s.feira(t.Context(), "admin", "republish", owner, "--dry-run")
+	must(t, err)
+	if !strings.Contains(out, "nothing was changed") {
+		t.Errorf("a dry run says %s", out)
+	}
+	_, err = s.feira(t.Context(), "admin", "republish", owner, "--yes")
+	must(t, err)
+	s.back(t, owner)
+	_, err = s.feira(t.Context(), "admin", "accept-gap", "--yes", consumer, owner, "all")
+	must(t, err)
+	service, _, _ := strings.Cut(consumer, ".")
+	must(t, s.parts[service].ready(t.Context()))
+	for name, action := range map[string]string{owner + ".relay": "republish", consumer: "accept-gap"} {
+		out, err := s.feira(t.Context(), "admin", "audit", name)
+		must(t, err)
+		if !strings.Contains(out, "e2e") || !strings.Contains(out, action) {
+			t.Errorf("the audit of %s has no %s by e2e:\n%s", name, action, out)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package faulttest
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,19 +15,33 @@ import (
 
 // Network lies between clients and a server and can be taken down, cut and slowed.
 type Network struct {
-	tb    testing.TB
 	proxy *toxiproxy.Proxy
+	fail  func(format string, args ...any)
 }
 
 // Before puts a network before the server at a host:port. It is taken away when the test ends.
 func Before(tb testing.TB, server string) *Network {
 	tb.Helper()
-	log := zerolog.Nop()
-	n := &Network{tb: tb, proxy: toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log), "network", "127.0.0.1:0", server)}
-	n.Up()
-	tb.Cleanup(n.proxy.Stop)
+	n, err := Open(server, "127.0.0.1:0", tb.Errorf)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(n.Close)
 	return n
 }
+
+// Open is [Before] outside a test: clients connect at listen, and fail is told what goes wrong later.
+func Open(server, listen string, fail func(format string, args ...any)) (*Network, error) {
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	n := &Network{proxy: toxiproxy.NewProxy(api, "network", listen, server), fail: fail}
+	if err := n.proxy.Start(); err != nil {
+		return nil, fmt.Errorf("a network before %s: %w", server, err)
+	}
+	return n, nil
+}
+
+// Close ends it and its connections.
+func (n *Network) Close() { n.proxy.Stop() }
 
 // BeforePostgres is [Before] for the server of a connection string, and gives the string that leads through it.
 func BeforePostgres(tb testing.TB, dsn string) (*Network, string) {
@@ -48,15 +63,13 @@ func (n *Network) Down() { n.proxy.Stop() }
 
 // Up takes connections again, at the same address.
 func (n *Network) Up() {
-	n.tb.Helper()
 	if err := n.proxy.Start(); err != nil {
-		n.tb.Errorf("the network does not come up: %v", err)
+		n.fail("the network does not come up: %v", err)
 	}
 }
 
 // Cut ends the connections that there are; new ones are taken at once.
 func (n *Network) Cut() {
-	n.tb.Helper()
 	n.Down()
 	n.Up()
 }
@@ -76,8 +89,7 @@ func (n *Network) Slow(by time.Duration) {
 func (n *Network) Heal() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
 func (n *Network) toxic(definition string) {
-	n.tb.Helper()
 	if _, err := n.proxy.Toxics.AddToxicJson(strings.NewReader(definition)); err != nil {
-		n.tb.Errorf("the network cannot be made worse: %v", err)
+		n.fail("the network cannot be made worse: %v", err)
 	}
 }
