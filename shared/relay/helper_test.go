@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
@@ -18,7 +20,13 @@ import (
 const (
 	helperDSN     = "FEIRA_RELAY_TEST_DSN" // "broker": the process is a broker instead
 	helperBrokers = "FEIRA_RELAY_TEST_BROKERS"
+	helperSignal  = "FEIRA_RELAY_TEST_SIGNAL" // what it gives itself, and where; see signalAt
 )
+
+// signalAt has a process give itself a signal when it passes a point for the nth time.
+func signalAt(p point, nth int, s syscall.Signal) string {
+	return fmt.Sprintf("%s=%s %d %d", helperSignal, p, nth, s)
+}
 
 // runHelper relays until its standard input is closed.
 func runHelper() {
@@ -37,8 +45,30 @@ func runHelper() {
 		Topic: events.Orders,
 		Log:   slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+	r.timing.poll = 20 * time.Millisecond // there is no store in this process to wake it
+	if text := os.Getenv(helperSignal); text != "" {
+		r.reached = signaller(text)
+	}
 	if err := r.Run(ctx); err != nil {
 		os.Exit(1)
+	}
+}
+
+func signaller(text string) func(point) {
+	var at point
+	var left int
+	var s syscall.Signal
+	if n, err := fmt.Sscanf(text, "%s %d %d", &at, &left, &s); n != 3 {
+		_, _ = fmt.Fprintf(os.Stderr, "%s=%q: %v\n", helperSignal, text, err)
+		os.Exit(1)
+	}
+	return func(p point) {
+		if p != at {
+			return
+		}
+		if left--; left == 0 {
+			_ = syscall.Kill(os.Getpid(), s) // to itself, it cannot fail
+		}
 	}
 }
 
@@ -53,16 +83,19 @@ func runBroker(ctx context.Context) {
 	b.Close()
 }
 
-// process is a relay that can be frozen.
+// process is a relay that can be frozen and killed.
 type process struct {
-	t   testing.TB
-	cmd *exec.Cmd
+	t     testing.TB
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended bool
 }
 
-func (e *env) process() *process {
+func (e *env) process(settings ...string) *process {
 	e.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperDSN+"="+e.db.DSN, helperBrokers+"="+strings.Join(e.broker.Brokers(), ","))
+	cmd.Env = append(cmd.Env, settings...)
 	cmd.Stderr = e.t.Output()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -71,14 +104,39 @@ func (e *env) process() *process {
 	if err := cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
-	e.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGCONT)
-		_ = stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			e.t.Errorf("the helper ended with %v", err)
-		}
+	p := &process{t: e.t, cmd: cmd, stdin: stdin}
+	e.t.Cleanup(p.stop)
+	return p
+}
+
+// stop ends the process in good order.
+func (p *process) stop() {
+	if p.ended {
+		return
+	}
+	p.ended = true
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	_ = p.stdin.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the helper ended with %v", err)
+	}
+}
+
+// killed waits until the process has killed itself.
+func (p *process) killed() {
+	p.t.Helper()
+	p.ended = true
+	tooLate := false
+	timer := time.AfterFunc(patience, func() {
+		tooLate = true
+		_ = p.cmd.Process.Kill()
 	})
-	return &process{e.t, cmd}
+	_ = p.cmd.Wait()
+	_ = p.stdin.Close()
+	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if timer.Stop(); tooLate || status.Signal() != syscall.SIGKILL {
+		p.t.Fatalf("the process did not kill itself within %s: %s", patience, p.cmd.ProcessState)
+	}
 }
 
 // freeze returns when the process has stopped.
@@ -86,6 +144,11 @@ func (p *process) freeze() {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		p.t.Error(err)
 	}
+	p.frozen()
+}
+
+// frozen returns when the process has stopped, by whose signal ever.
+func (p *process) frozen() {
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		p.t.Errorf("the process did not stop: %v", err)

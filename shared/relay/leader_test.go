@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // holder is the server process of the session that leads, 0 if nobody does.
@@ -40,18 +41,16 @@ func (e *env) elect() *leader {
 	return l
 }
 
-func TestThreeRelaysPublishEachEventOnce(t *testing.T) {
+func TestFaultThreeRelays(t *testing.T) {
 	t.Parallel()
+	run := faulttest.Begin(t, faulttest.Plan{Name: "Three relays",
+		Does: "has three processes relay 10,000 events of one store: each is published once, under its id in the store"})
 	e := newEnv(t, events.Orders)
-	var stops []func()
-	for range 3 {
-		_, stop := e.start()
-		stops = append(stops, stop)
-	}
+	relays := []*process{e.process(), e.process(), e.process()}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 15 {
+			for range 50 {
 				if err := e.tryAppend(placed, keys(50)...); err != nil {
 					t.Error(err)
 				}
@@ -60,11 +59,13 @@ func TestThreeRelaysPublishEachEventOnce(t *testing.T) {
 	}
 	wg.Wait()
 	e.drained()
-	for _, stop := range stops { // a wanted stop repeats nothing
-		stop()
+	e.until("all three have asked for the lead", func() bool { return e.sessions() == 3 })
+	for _, p := range relays { // a wanted stop repeats nothing
+		p.stop()
 	}
-	if n := e.check(); n != 0 {
-		t.Errorf("%d events were repeated", n)
+	run.Count("events", int(e.ends()))
+	if n := e.check(); n != 0 || e.ends() != 10_000 {
+		t.Errorf("%d records, %d of them repeated; expected 10000 and none", e.ends(), n)
 	}
 }
 
@@ -91,8 +92,10 @@ func TestOrderHoldsWhenLeadersLoseTheirSession(t *testing.T) {
 	t.Logf("%d events were repeated", e.check())
 }
 
-func TestALeaderWithoutItsSessionStopsWithinOneBatch(t *testing.T) {
+func TestFaultLeaderWithoutItsSession(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "Leader without its session",
+		Does: "ends the session that holds the leader's lock while the leader publishes: it stops within one batch"})
 	e := newEnv(t, events.Orders)
 	e.append(placed, keys(2*maxEvents)...)
 	l := e.elect()
@@ -117,8 +120,10 @@ func TestALeaderWithoutItsSessionStopsWithinOneBatch(t *testing.T) {
 }
 
 // The term alone refuses an earlier leader: here nothing has moved yet.
-func TestAnEarlierLeadersWritesAreRefused(t *testing.T) {
+func TestFaultEarlierLeader(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "Earlier leader",
+		Does: "raises the term under a leader that still has its session: the cursor is refused to it"})
 	e := newEnv(t, events.Orders)
 	e.append(placed, keys(10)...)
 	l := e.elect()
@@ -198,8 +203,10 @@ func TestALeaderThatDoesNotReadIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAnotherNumberOfPartitionsIsANamedStop(t *testing.T) {
+func TestFaultAnotherNumberOfPartitions(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "Another number of partitions",
+		Does: "adds a partition under a running relay: it stops by name, before it publishes anything by the new number, and so does one that starts"})
 	e := newEnv(t, events.Orders)
 	e.append(placed, keys(10)...)
 	_, stop := e.start()
@@ -213,8 +220,10 @@ func TestAnotherNumberOfPartitionsIsANamedStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	var count *PartitionCountError
-	if err := running.publish(t.Context()); !errors.As(err, &count) || count.Have != 7 || count.Want != 6 || count.Topic != "orders" {
-		t.Errorf("the running leader: %v", err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
+	defer cancel()
+	if err := running.publish(ctx); !errors.As(err, &count) || count.Have != 7 || count.Want != 6 || count.Topic != "orders" {
+		t.Fatalf("the running leader: %v", errors.Join(err, running.close(t.Context())))
 	}
 	if err := running.close(t.Context()); err != nil {
 		t.Error(err)

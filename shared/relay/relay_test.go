@@ -15,6 +15,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/kafka"
 )
 
@@ -87,8 +88,10 @@ func TestCommitsWakeTheRelay(t *testing.T) {
 	}
 }
 
-func TestCursorStopsBeforeTheFirstFailedEvent(t *testing.T) {
+func TestFaultCursorStopsBeforeTheFailedEvent(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "A failed event",
+		Does: "refuses the fourth of ten events: the cursor stays at the third, and the fourth goes before anything later of its key"})
 	e := newEnv(t, events.Orders)
 	// The fourth event's key is alone in its partition, and comes twice more.
 	partition := kafka.Partition("failing", 1, 6)
@@ -105,7 +108,7 @@ func TestCursorStopsBeforeTheFirstFailedEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := e.cursor(); got != 3 {
-		t.Errorf("the cursor is at %d, want 3", got)
+		t.Fatalf("the cursor is at %d, want 3", got)
 	}
 	if n := len(e.log(partition)); n != 0 {
 		t.Errorf("%d records of the failing key were written", n)
@@ -121,8 +124,10 @@ func TestCursorStopsBeforeTheFirstFailedEvent(t *testing.T) {
 	})
 }
 
-func TestEventsCommittedDuringARoundAreSent(t *testing.T) {
+func TestFaultCommitDuringARound(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "Commit during a round",
+		Does: "commits events between the relay's read and its cursor: they are sent"})
 	e := newEnv(t, events.Orders)
 	e.append(placed, keys(5)...)
 	e.onProduce(1, func() {
@@ -135,11 +140,17 @@ func TestEventsCommittedDuringARoundAreSent(t *testing.T) {
 	e.check()
 }
 
-// Rolled-back appends leave holes in the positions.
-func TestHolesDoNotStopTheRelay(t *testing.T) {
+// Rolled-back appends leave holes in the positions, the first of them right after the cursor.
+func TestFaultHoles(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "Holes",
+		Does: "rolls back 100 appends beside a forgotten transaction: the relay neither stands still at a hole nor passes an event"})
 	e := newEnv(t, events.Orders)
-	for range 20 {
+	e.start()
+	e.append(placed, keys(2)...)
+	e.drained()
+	e.forgotten(t)
+	for range 100 {
 		tx, err := e.db.Pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -152,10 +163,9 @@ func TestHolesDoNotStopTheRelay(t *testing.T) {
 		}
 		e.append(placed, keys(2)...)
 	}
-	e.start()
 	e.drained()
-	if n := e.check(); n != 0 {
-		t.Errorf("%d repeated", n)
+	if n := e.check(); n != 0 || e.ends() != 202 {
+		t.Errorf("%d records, %d of them repeated; expected 202 and none", e.ends(), n)
 	}
 }
 
