@@ -2,140 +2,23 @@ package eventstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
-
-// holdCommit is es_commit by a transaction that dawdles, or rolls back, after it has inserted its events.
-const holdCommit = `create function hold_commit(ms int, fail boolean, a es_appends) returns void language plpgsql as $$
-begin
-  perform es_commit(a);
-  perform pg_sleep(ms / 1000.0);
-  if fail then raise exception 'rolled back' using errcode = 'TEST1'; end if;
-end $$`
 
 func exec(tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	tb.Helper()
 	if _, err := pool.Exec(context.Background(), sql, args...); err != nil {
 		tb.Fatalf("%s: %v", sql, err)
 	}
-}
-
-// removeStoreLock takes the protection out of one test database.
-func removeStoreLock(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	def := one[string](t, pool, "select pg_get_functiondef('es_events(es_appends, smallint[])'::regprocedure)")
-	const lock = "perform pg_advisory_xact_lock"
-	if strings.Count(def, lock) != 1 {
-		t.Fatalf("es_events takes the store lock %d times:\n%s", strings.Count(def, lock), def)
-	}
-	exec(t, pool, strings.Replace(def, lock, "perform abs", 1))
-}
-
-// cursorReader reads as the relay does: what comes after its cursor, again and again.
-type cursorReader struct {
-	positions []int64
-	versions  map[string]int64
-	reordered int
-}
-
-func (r *cursorReader) read(ctx context.Context, pool *pgxpool.Pool) error {
-	var cursor int64
-	if n := len(r.positions); n > 0 {
-		cursor = r.positions[n-1]
-	}
-	rows, err := pool.Query(ctx, "select position, stream, version from events where position > $1 order by position limit 1000", cursor)
-	if err != nil {
-		return err
-	}
-	var position, version int64
-	var stream string
-	_, err = pgx.ForEachRow(rows, []any{&position, &stream, &version}, func() error {
-		r.positions = append(r.positions, position)
-		if version != r.versions[stream]+1 {
-			r.reordered++
-		}
-		r.versions[stream] = version
-		return nil
-	})
-	return err
-}
-
-type load struct {
-	events, perTx, writers int
-	held                   int // per cent of the transactions
-	seed                   uint64
-}
-
-// write appends until all events are committed: each writer to streams of its own, some transactions held for
-// up to 300 ms after the insert, 5 % rolled back, some through the group commit.
-func (l load) write(t *testing.T, stores []*eventstore.Store) {
-	t.Helper()
-	var committed atomic.Int64
-	var writers sync.WaitGroup
-	for w := range l.writers {
-		writers.Go(func() {
-			random := rand.New(rand.NewPCG(l.seed, uint64(w)))
-			version := int64(0)
-			for committed.Load() < int64(l.events) {
-				appends := make([]eventstore.Append, 5)
-				for i := range appends {
-					appends[i] = manyCounted(t, fmt.Sprintf("counter-%d-%d", w, i), version, l.perTx/len(appends))
-				}
-				ms, fail := 0, random.IntN(100) < 5
-				if random.IntN(100) < l.held {
-					ms = random.IntN(300)
-				}
-				err := l.commit(t.Context(), stores[w%2], appends, ms, fail, w%8 < 2)
-				var pe *pgconn.PgError
-				switch {
-				case err == nil:
-					version += int64(l.perTx / len(appends))
-					committed.Add(int64(l.perTx))
-				case errors.As(err, &pe) && pe.Code == "TEST1":
-				case errors.As(err, &pe) && pe.Code == "55P03": // waited long behind those that are held
-				default:
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	writers.Wait()
-}
-
-func (l load) commit(ctx context.Context, s *eventstore.Store, appends []eventstore.Append, ms int, fail, grouped bool) error {
-	if grouped {
-		for _, a := range appends {
-			if _, err := s.Append(ctx, a); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	tx, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	for _, a := range appends {
-		tx.Append(a)
-	}
-	return tx.Commit(ctx, "hold_commit", ms, fail)
 }
 
 func manyCounted(tb testing.TB, stream string, expected int64, n int) eventstore.Append {
@@ -147,67 +30,10 @@ func manyCounted(tb testing.TB, stream string, expected int64, n int) eventstore
 	return a
 }
 
-// lateCommits writes a load while a reader follows; it returns what the reader saw and how many events it missed.
-func lateCommits(t *testing.T, l load, mutate func(*testing.T, *pgxpool.Pool)) (r *cursorReader, missed int) {
-	t.Helper()
-	db := pgtest.New(t, eventstore.Migrations())
-	exec(t, db.Pool, holdCommit)
-	if mutate != nil {
-		mutate(t, db.Pool)
-	}
-	pool := open(t, db.DSN, int32(l.writers)+4)
-	stores := []*eventstore.Store{start(t, pool), start(t, open(t, db.DSN, 4))} // two processes of one service
-	idle, err := db.Pool.Begin(t.Context())                                     // a forgotten transaction must stall nobody
-	must(t, err)
-	defer func() { _ = idle.Rollback(context.Background()) }()
-	_, err = idle.Exec(t.Context(), "select txid_current()")
-	must(t, err)
-
-	r = &cursorReader{versions: map[string]int64{}}
-	writing := make(chan struct{})
-	go func() {
-		defer close(writing)
-		l.write(t, stores)
-	}()
-	for done := false; !done; {
-		select {
-		case <-writing:
-			done = true
-		default:
-		}
-		must(t, r.read(t.Context(), db.Pool))
-	}
-	for before := -1; before != len(r.positions); {
-		before = len(r.positions)
-		must(t, r.read(t.Context(), db.Pool))
-	}
-	return r, one[int](t, db.Pool, "select count(*) from events") - len(r.positions)
-}
-
-func TestLateCommit(t *testing.T) {
+func TestFaultSecondAppendWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
-	l := load{events: 50_000, perTx: 50, writers: 12, held: 1, seed: rand.Uint64()}
-	t.Logf("seed %d", l.seed)
-	r, missed := lateCommits(t, l, nil)
-	if missed != 0 || r.reordered != 0 || len(r.positions) < l.events {
-		t.Fatalf("of %d events %d were missed and %d reordered", len(r.positions), missed, r.reordered)
-	}
-}
-
-// TestLateCommitWithoutTheLock proves that the test above can fail.
-func TestLateCommitWithoutTheLock(t *testing.T) {
-	t.Parallel()
-	l := load{events: 10_000, perTx: 50, writers: 12, held: 5, seed: rand.Uint64()}
-	t.Logf("seed %d", l.seed)
-	r, missed := lateCommits(t, l, removeStoreLock)
-	if missed == 0 {
-		t.Fatal("without the store lock a reader missed nothing: the test of late commits proves nothing")
-	}
-	t.Logf("without the lock %d of %d events were missed", missed, missed+len(r.positions))
-}
-
-func TestSecondAppendWaitsForTheFirst(t *testing.T) {
-	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "An append that stays open",
+		Does: "keeps the first of two appends open after its insert: the second waits, and its position is the later one"})
 	db := pgtest.New(t, eventstore.Migrations())
 	s := start(t, db.Pool)
 	exec(t, db.Pool, `create function wait_commit(a es_appends) returns void language plpgsql as $$
@@ -261,8 +87,10 @@ func waitFor(t *testing.T, pool *pgxpool.Pool, n int) {
 	}
 }
 
-func TestOrderOfTransactionIDsDoesNotMatter(t *testing.T) {
+func TestFaultOrderOfTransactionIDs(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "Order of transaction ids",
+		Does: "gives the later version of a stream the earlier transaction id: it is read after the earlier version"})
 	db := pgtest.New(t, eventstore.Migrations())
 	s := start(t, db.Pool)
 	exec(t, db.Pool, "create table own (n int)")

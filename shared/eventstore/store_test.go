@@ -15,6 +15,7 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
@@ -216,8 +217,10 @@ func TestConflictAndRepeat(t *testing.T) {
 	}
 }
 
-func TestRefusedWhenAppended(t *testing.T) {
+func TestFaultRefusedWhenAppended(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{Name: "An event that is too large",
+		Does: "appends an event that no broker would take, and requests that no store can write: each is refused by name, nothing is written"})
 	db := pgtest.New(t, eventstore.Migrations())
 	s := start(t, db.Pool)
 	large := counted(t, "counter-1", 0)

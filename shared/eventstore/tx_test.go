@@ -13,27 +13,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
-// TestLockOrder mixes operators' transactions, which lock many streams and rows of their own, transactions that
+// TestFaultLockOrder mixes operators' transactions, which lock many streams and rows of their own, transactions that
 // append without loading first, and the group commit, over few streams of which some are always new: no deadlocks,
 // and every state is that of its events.
-func TestLockOrder(t *testing.T) {
+func TestFaultLockOrder(t *testing.T) {
 	t.Parallel()
+	run := faulttest.Begin(t, faulttest.Plan{Name: "Order of locks",
+		Does: "mixes operators' transactions, transactions that append in any order and the group commit over few streams, some always new: no deadlock, every state is that of its events"})
 	db := pgtest.New(t, eventstore.Migrations())
 	exec(t, db.Pool, "create table own (n int primary key, count int not null); insert into own select n, 0 from generate_series(1, 20) n")
 	pool := open(t, db.DSN, 12)
 	w := &lockWorld{s: start(t, pool)}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-
-	const each, workers = 60, 4
+	each, workers := run.Times(60, 1500), 4
 	var working sync.WaitGroup
-	for i := range workers {
+	for range workers {
 		for kind, once := range []func(*testing.T, *rand.Rand) error{w.operator, w.blind, w.command} {
+			r := run.Dice()
 			working.Go(func() {
-				r := rand.New(rand.NewPCG(seed, uint64(10*i+kind)))
 				for done := 0; done < each; {
 					err := once(t, r)
 					var conflict *eventstore.ConflictError
@@ -59,7 +59,8 @@ func TestLockOrder(t *testing.T) {
 	if n := one[int](t, db.Pool, "select sum(count) from own"); n != workers*each {
 		t.Errorf("%d changes of own rows, want %d", n, workers*each)
 	}
-	t.Logf("%d conflicts", w.conflicts.Load())
+	run.Count("transactions", 3*workers*each)
+	run.Count("conflicts", int(w.conflicts.Load()))
 }
 
 type lockWorld struct {

@@ -84,7 +84,9 @@ func (c pollCost) within(first pollCost) bool {
 	return c.idle <= first.idle*3/2 && c.full <= first.full*3/2
 }
 
-func (c pollCost) least(d pollCost) pollCost { return pollCost{min(c.idle, d.idle), min(c.full, d.full)} }
+func (c pollCost) least(d pollCost) pollCost {
+	return pollCost{min(c.idle, d.idle), min(c.full, d.full)}
+}
 
 // pollCost reads at the end of the store, and a full batch before it.
 func (e *env) pollCost(l *leader) pollCost {

@@ -204,4 +204,3 @@ func (e *env) forgotten(tb testing.TB) {
 		tb.Fatal(err)
 	}
 }
-
