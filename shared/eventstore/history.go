@@ -23,24 +23,43 @@ const eachPage = 1000
 
 const (
 	recordedColumns = "select position, stream, type, key, data, meta, recorded_at from events "
-	historySQL      = recordedColumns + "where stream = $1 and version <= $2 order by version"
+	historySQL      = "select version, position, stream, type, key, data, meta, recorded_at from events where stream = $1 and version <= $2 order by version"
 	eachSQL         = recordedColumns + "where position > $1 order by position limit $2"
 	eachStreamSQL   = "select stream, version, shape, state from streams where stream > $1 order by stream limit $2"
 	eachOfSQL       = recordedColumns + "where position > $1 and type = any ($3) order by position limit $2"
 )
 
 // History reads a stream's events in order, decoded; the event at index i has version i+1. A type that nobody
-// here declared has a nil Event.
+// here declared has a nil Event. Error: [*ArchivedError].
 func (s *Store) History(ctx context.Context, stream string, until Until) ([]events.Recorded, error) {
-	rows, err := s.pool.Query(ctx, historySQL, stream, until.last())
+	history, err := s.history(ctx, s.pool, stream, until)
 	if err != nil {
-		return nil, fmt.Errorf("eventstore: history of stream %s: %w", stream, err)
-	}
-	history, err := pgx.CollectRows(rows, s.scanRecorded)
-	if err != nil {
-		return nil, fmt.Errorf("eventstore: history of stream %s: %w", stream, err)
+		return nil, err
 	}
 	return until.cut(history), nil
+}
+
+func (s *Store) history(ctx context.Context, q querier, stream string, until Until) ([]events.Recorded, error) {
+	var first int64
+	rows, err := q.Query(ctx, historySQL, stream, until.last())
+	if err != nil {
+		return nil, fmt.Errorf("eventstore: history of stream %s: %w", stream, err)
+	}
+	history, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (events.Recorded, error) {
+		var version int64
+		r, err := s.scanRecorded(row, &version)
+		if first == 0 {
+			first = version
+		}
+		return r, err
+	})
+	if err == nil {
+		err = s.complete(ctx, q, stream, first)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventstore: history of stream %s: %w", stream, err)
+	}
+	return history, nil
 }
 
 func (u Until) last() int64 {
@@ -63,21 +82,14 @@ func (u Until) cut(history []events.Recorded) []events.Recorded {
 	return history
 }
 
-// History reads the events of a stream inside the transaction; for a state of an older shape.
+// History reads the events of a stream inside the transaction; for a state of an older shape. Error: [*ArchivedError].
 func (t *Tx) History(ctx context.Context, stream string) ([]events.Recorded, error) {
-	rows, err := t.Query(ctx, historySQL, stream, Until{}.last())
-	if err != nil {
-		return nil, fmt.Errorf("eventstore: history of stream %s: %w", stream, err)
-	}
-	history, err := pgx.CollectRows(rows, t.store.scanRecorded)
-	if err != nil {
-		return nil, fmt.Errorf("eventstore: history of stream %s: %w", stream, err)
-	}
-	return history, nil
+	return t.store.history(ctx, t, stream, Until{})
 }
 
 // Each calls fn for every event after a position, in the order of positions, up to the newest. Events are read in
-// pages, so a store of any size fits. An error of fn ends it and is returned.
+// pages, so a store of any size fits. An error of fn ends it and is returned. Error: [*ArchivedError], before fn is
+// called with what comes after a hole.
 func (s *Store) Each(ctx context.Context, after int64, fn func(events.Recorded) error) error {
 	return s.each(ctx, after, fn, eachSQL)
 }
@@ -93,7 +105,10 @@ func (s *Store) each(ctx context.Context, after int64, fn func(events.Recorded) 
 		if err != nil {
 			return fmt.Errorf("eventstore: read events after %d: %w", after, err)
 		}
-		page, err := pgx.CollectRows(rows, s.scanRecorded)
+		page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (events.Recorded, error) { return s.scanRecorded(row) })
+		if err == nil {
+			err = s.whole(ctx, after)
+		}
 		if err != nil {
 			return fmt.Errorf("eventstore: read events after %d: %w", after, err)
 		}
@@ -135,11 +150,12 @@ func (s *Store) EachStream(ctx context.Context, fn func(Stream) error) error {
 	}
 }
 
-// scanRecorded reads the columns of recordedColumns.
-func (s *Store) scanRecorded(row pgx.CollectableRow) (events.Recorded, error) {
+// scanRecorded reads the columns of recordedColumns, with those of before in front of them.
+func (s *Store) scanRecorded(row pgx.CollectableRow, before ...any) (events.Recorded, error) {
 	var r events.Recorded
 	var meta []byte
-	if err := row.Scan(&r.Sequence, &r.Subject, &r.Type, &r.Key, (*[]byte)(&r.Data), &meta, &r.RecordedAt); err != nil {
+	into := append(before, &r.Sequence, &r.Subject, &r.Type, &r.Key, (*[]byte)(&r.Data), &meta, &r.RecordedAt)
+	if err := row.Scan(into...); err != nil {
 		return r, err
 	}
 	if err := json.Unmarshal(meta, &r.Meta); err != nil {

@@ -146,6 +146,7 @@ func (l *lane) write(ctx context.Context, conn session, batch []*request) (statu
 // failed decides what a failed flush means: data that the server refuses splits it into single requests, a row
 // that cannot be had sends it to the side lane, anything else has it written again whole.
 func (l *lane) failed(batch []*request, err error) error {
+	l.store.wantPart(err)
 	if mayBeCommitted(err) { // written again with the same ids, it is recognised if it was
 		l.store.metrics.unknown.Add(float64(len(batch)))
 		for _, r := range batch {
@@ -194,6 +195,7 @@ func (l *lane) settle(batch []*request, statuses []int16, actual []int64) {
 			written = true
 			if statuses[i] == statusAccepted || r.uncertain { // else an earlier request of its was counted
 				l.store.metrics.appended(r.Events)
+				l.store.wrote(len(r.Events))
 			}
 			for j := range r.Jobs {
 				queues = append(queues, r.Jobs[j].Queue)

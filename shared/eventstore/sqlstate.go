@@ -22,10 +22,10 @@ const (
 )
 
 // Deterministic says whether the server refused data as such (SQLSTATE class 22 or 23): the same statement would
-// be refused again. Every other failure is worth a retry.
+// be refused again. Every other failure is worth a retry, and so is the want of a part.
 func Deterministic(err error) bool {
 	var pe *pgconn.PgError
-	if !errors.As(err, &pe) || len(pe.Code) != 5 {
+	if !errors.As(err, &pe) || len(pe.Code) != 5 || noPart(err) {
 		return false
 	}
 	class := pe.Code[:2]

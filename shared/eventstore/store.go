@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,8 @@ type Options struct {
 	Tracer   *telemetry.Tracer     // of the service; nil: none
 	// MaxFlush is how many appends may share a transaction; 0: 128. 1 turns group commit off, to measure it.
 	MaxFlush int
+	// PartSize is how many positions a new part of the table of events has; 0: [PartSize]. Small ones are for tests.
+	PartSize int64
 }
 
 func (o Options) maxFlush() int {
@@ -46,6 +49,8 @@ type Store struct {
 	notifier    *notifier
 	tail        *tail
 	wake        chan struct{}
+	wanted      chan struct{} // has keepParts look at once
+	written     atomic.Int64  // events since it was last asked to
 }
 
 // New makes a store over a pool opened by shared/pg. Append works once [Store.Run] is running.
@@ -53,6 +58,7 @@ func New(pool *pgxpool.Pool, opts Options) *Store {
 	s := &Store{
 		pool: pool, opts: opts, log: opts.Log, instance: uuid.NewString(),
 		queue: newQueue(), side: newQueue(), notifier: newNotifier(), tail: newTail(), wake: make(chan struct{}, 1),
+		wanted: make(chan struct{}, 1),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -61,14 +67,14 @@ func New(pool *pgxpool.Pool, opts Options) *Store {
 	return s
 }
 
-// Run flushes appends (group commit), notifies other replicas and serves watchers until ctx ends; then it finishes
-// what is in flight, for at most 3 s. It runs once. Beside the pool's it uses two connections: one listens, the
+// Run flushes appends (group commit), notifies other replicas, serves watchers and makes parts ahead of need until ctx
+// ends; then it finishes what is in flight, for at most 3 s. It runs once. Beside the pool's it uses two connections: one listens, the
 // other is the side lane's.
 func (s *Store) Run(ctx context.Context) error {
 	// Notifications and watchers go on until the last append is written.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){s.notify, s.listen, s.follow} {
+	for _, loop := range []func(context.Context){s.notify, s.listen, s.follow, s.keepParts} {
 		loops.Go(func() { loop(serving) })
 	}
 	s.commitGroups(ctx)

@@ -150,6 +150,7 @@ func (t *Tx) Commit(ctx context.Context, call string, args ...any) error {
 		return nil
 	}
 	if err := t.send(ctx, call, args, a); err != nil {
+		t.store.wantPart(err)
 		if mayBeCommitted(err) {
 			return fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
@@ -166,6 +167,7 @@ func (t *Tx) written() {
 	}
 	for i := range t.appends {
 		t.store.metrics.appended(t.appends[i].Events)
+		t.store.wrote(len(t.appends[i].Events))
 	}
 	t.store.committed(queuesOf(t.appends))
 }

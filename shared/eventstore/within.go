@@ -65,7 +65,9 @@ func (s *Store) tryWithin(ctx context.Context, fn func(ctx context.Context, tx *
 		return nil, false, err
 	}
 	defer tx.Rollback()
-	unlucky := func(err error) bool { return hasCode(err, codeLockNotAvailable, codeDeadlock, codeSerialization) }
+	unlucky := func(err error) bool {
+		return hasCode(err, codeLockNotAvailable, codeDeadlock, codeSerialization) || noPart(err)
+	}
 	if err := fn(ctx, tx); err != nil {
 		return tx, unlucky(err), err
 	}
