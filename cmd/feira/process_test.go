@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,7 +22,17 @@ type process struct {
 // start starts the program. It is ended with the test, by its pid, and by the kernel where the test dies before it.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(binary, args...), out: &output{more: make(chan struct{})}, ended: make(chan struct{})}
+	p, err := launch(t, binary, env, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// launch is start of any program, from any goroutine.
+func launch(t *testing.T, program string, env []string, args ...string) (*process, error) {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(program, args...), out: &output{more: make(chan struct{})}, ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environment(env), p.out, p.out
 	p.cmd.WaitDelay = 5 * time.Second
 	started := make(chan error)
@@ -35,15 +46,15 @@ func start(t *testing.T, env []string, args ...string) *process {
 		release()
 	}()
 	if err := <-started; err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("feira %s said:\n%s", strings.Join(args, " "), p.out)
+			t.Logf("%s %s said:\n%s", filepath.Base(program), strings.Join(args, " "), p.out)
 		}
 	})
-	return p
+	return p, nil
 }
 
 // kill ends the process as a power cut would.

@@ -136,13 +136,23 @@ func checkout(t *testing.T, shop, token, key string, wait int) (api.Order, answe
 // buy orders so many coffees on a card.
 func buy(t *testing.T, shop, token, key, card string, quantity, wait int) (api.Order, answer) {
 	t.Helper()
+	return place(t, shop, token, key, "tok_visa_"+card, quantity, wait)
+}
+
+// place orders so many coffees with a provider's token.
+func place(t *testing.T, shop, token, key, payment string, quantity, wait int) (api.Order, answer) {
+	t.Helper()
 	var o api.Order
-	body := fmt.Sprintf(`{"lines":[{"sku":"CAFE-500G","quantity":%d}],"payment":{"method":"card","token":"tok_visa_%s"},
-		"email":"ana@example.com","shipping_address":{"name":"Ana Souza","street":"Rua das Flores, 10","city":"Olinda",
-		"state":"PE","postal_code":"53020-100","country":"BR"}}`, quantity, card)
-	res := send(t, http.MethodPost, shop+"/v1/orders", token, body,
+	res := send(t, http.MethodPost, shop+"/v1/orders", token, checkoutBody(quantity, payment),
 		map[string]string{"Idempotency-Key": key, "Prefer": fmt.Sprintf("wait=%d", wait)}, &o)
 	return o, res
+}
+
+// checkoutBody orders so many coffees with a provider's token.
+func checkoutBody(quantity int, payment string) string {
+	return fmt.Sprintf(`{"lines":[{"sku":"CAFE-500G","quantity":%d}],"payment":{"method":"card","token":"%s"},
+		"email":"ana@example.com","shipping_address":{"name":"Ana Souza","street":"Rua das Flores, 10","city":"Olinda",
+		"state":"PE","postal_code":"53020-100","country":"BR"}}`, quantity, payment)
 }
 
 // order reads an order.
