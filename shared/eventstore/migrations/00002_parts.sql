@@ -87,8 +87,8 @@ create table if not exists archived_parts (
 -- How far the histories of streams are archived.
 create table if not exists archived_streams (
   stream      text primary key,
-  version     bigint not null,     -- of its last event in an archived part
-  recorded_at timestamptz not null -- of that event
+  version     bigint not null, -- of its last event in an archived part
+  recorded_at timestamptz      -- of that event, as long as it is archived too
 );
 
 -- es_parts lists the parts that are attached: positions from low up to, and without, high. One that is detaching is
