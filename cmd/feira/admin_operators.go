@@ -15,6 +15,7 @@ import (
 	"github.com/feira-shop/feira/shared/jobs"
 	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/relay"
 	"github.com/feira-shop/feira/shared/service"
 )
 
@@ -69,6 +70,13 @@ func (c *operatorsCmd) service(ctx context.Context, client sarama.Client, d serv
 		}
 		rows = append(rows, c.rows(s, lags)...)
 	}
+	if d.Publishes.Name != "" {
+		r, err := relay.StatusOf(ctx, pool, d.Publishes)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, relayRow(d, r))
+	}
 	if len(d.Jobs) > 0 {
 		paused, err := jobs.Paused(ctx, pool)
 		if err != nil {
@@ -77,6 +85,17 @@ func (c *operatorsCmd) service(ctx context.Context, client sarama.Client, d serv
 		rows = append(rows, []string{d.Name + " jobs", "", "", "", "", "", state(operator.Status{Paused: paused}, nil)})
 	}
 	return rows, nil
+}
+
+// relayRow shows the relay like an operator of its store: NEXT is a position, and LAG counts positions.
+func relayRow(d service.Definition, r relay.Status) []string {
+	what := "running"
+	if r.Stopped != "" {
+		what = "stopped: " + printable(r.Stopped)
+	} else if r.Oldest > time.Second {
+		what += fmt.Sprintf(", the oldest event waits for %s", r.Oldest.Round(time.Second))
+	}
+	return []string{d.Name + " relay", d.Publishes.Name, strconv.FormatInt(r.Waiting, 10), strconv.FormatInt(r.Position+1, 10), "", "", what}
 }
 
 // rows is one line per topic, or per partition.

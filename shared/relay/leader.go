@@ -233,6 +233,14 @@ func (l *leader) exec(ctx context.Context, sql string, args ...any) error {
 	return err
 }
 
+// confess writes a named error to the cursor, where people look for it, and returns the error.
+func (l *leader) confess(ctx context.Context, err error) error {
+	if !stops(err) {
+		return err
+	}
+	return errors.Join(err, l.exec(ctx, "update relay_cursor set stopped = $3 where topic = $1 and term = $2", l.relay.opts.Topic.Name, l.term, err.Error()))
+}
+
 // close gives the leadership up: the lock goes with the session.
 func (l *leader) close(ctx context.Context) error {
 	var err error

@@ -164,6 +164,10 @@ func TestAStoreIsPublishedAnew(t *testing.T) {
 	e.append(placed, keys(1)...)
 	e.until("the relay has stopped", func() bool { return r.Health() != nil })
 	stop()
+	status, err := StatusOf(t.Context(), e.db.Pool, e.topic)
+	if err != nil || status.Position != 60 || status.Waiting != 1 || status.Oldest <= 0 || status.Stopped != r.Health().Error() {
+		t.Errorf("the status is %+v: %v", status, err)
+	}
 	e.remake(e.topic.Partitions)
 	var said noted
 	a, err := PublishAnew(t.Context(), e.db.DSN, e.topic, true, said.note)
@@ -175,6 +179,9 @@ func TestAStoreIsPublishedAnew(t *testing.T) {
 	}
 	e.start()
 	e.drained()
+	if status, err = StatusOf(t.Context(), e.db.Pool, e.topic); err != nil || status.Stopped != "" || status.Waiting != 0 {
+		t.Errorf("the status is %+v: %v", status, err)
+	}
 	if n := e.check(); n != 0 {
 		t.Errorf("%d records were repeated on a new topic", n)
 	}

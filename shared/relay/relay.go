@@ -138,7 +138,7 @@ func (r *Relay) lead(ctx context.Context) (led bool, err error) {
 	r.metrics.leader.Set(1)
 	defer func() {
 		r.metrics.leader.Set(0)
-		err = errors.Join(err, l.close(ctx))
+		err = errors.Join(l.confess(ctx, err), l.close(ctx))
 	}()
 	r.log.Info("leading", "term", l.term, "position", l.position)
 	if err := l.prepare(ctx); err != nil {
