@@ -29,6 +29,9 @@ type adminCmd struct {
 	Republish republishCmd `cmd:"" help:"Publish a stopped service's store to its topic from the first event, after the topic was lost."`
 	Recover   recoverCmd   `cmd:"" help:"Copy events that a stopped service's store lost back from its topic, after an old backup was restored."`
 	Audit     auditCmd     `cmd:"" help:"What was done to an operator by hand, by whom and when."`
+	Parts     partsCmd     `cmd:"" help:"The parts of a service's table of events, and what is archived."`
+	Archive   archiveCmd   `cmd:"" help:"Move the oldest parts of a service's table of events into files."`
+	Unarchive unarchiveCmd `cmd:"" help:"Bring an archived part back, the latest first."`
 }
 
 // admin is what the commands have in common.

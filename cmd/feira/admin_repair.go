@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/feira-shop/feira/internal/shop"
-	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/service"
@@ -49,93 +47,6 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 	}
 	fmt.Println()
 	return nil
-}
-
-// gap names a hole.
-type gap struct {
-	Operator  string `arg:"" help:"The operator that stopped."`
-	Topic     string `arg:"" help:"The topic."`
-	Partition string `arg:"" help:"The partition's number; all for a whole topic that was replaced."`
-}
-
-// hole reads the arguments.
-func (g gap) hole() (operator.Gap, error) {
-	hole := operator.Gap{Operator: g.Operator, Topic: g.Topic, Partition: -1}
-	if g.Partition == "all" {
-		return hole, nil
-	}
-	n, err := strconv.ParseInt(g.Partition, 10, 32)
-	if err != nil || n < 0 {
-		return hole, fmt.Errorf("%q is no partition: it is a number from 0, or all", g.Partition)
-	}
-	hole.Partition = int32(n)
-	return hole, nil
-}
-
-type acceptGapCmd struct {
-	admin `embed:""`
-	gap   `embed:""`
-
-	NewSource bool `help:"The owner's store was begun anew too, so that its positions start at 1 again."`
-	Yes       bool `required:"" help:"Confirm: the missing events are never applied."`
-}
-
-// Run accepts a gap.
-func (c *acceptGapCmd) Run(ctx context.Context) error {
-	pool, err := c.of(ctx, c.Operator)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	hole, err := c.hole()
-	if err != nil {
-		return err
-	}
-	hole.NewSource = c.NewSource
-	err = operator.AcceptGap(ctx, pool, hole, c.who())
-	if err == nil {
-		fmt.Println("accepted;", c.Operator, "goes on by itself")
-	}
-	return err
-}
-
-type fillGapCmd struct {
-	admin `embed:""`
-	gap   `embed:""`
-}
-
-// Run fills a gap from the store of the topic's owner.
-func (c *fillGapCmd) Run(ctx context.Context) error {
-	hole, err := c.hole()
-	if err != nil {
-		return err
-	}
-	pool, err := c.of(ctx, c.Operator)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	for _, t := range events.Topics() {
-		if t.Name != c.Topic || t.Owner == "" {
-			continue
-		}
-		owner, err := c.open(ctx, t.Owner)
-		if err != nil {
-			return err
-		}
-		defer owner.Close()
-		picked, err := shop.Select(shop.Services(shop.Config{}), t.Owner)
-		if err != nil {
-			return err
-		}
-		store := eventstore.New(owner, eventstore.Options{Service: t.Owner, Registry: picked[0].Registry()})
-		n, err := operator.FillGap(ctx, pool, store, t, hole, c.who())
-		if err == nil {
-			fmt.Println(n, "events will be filled in;", c.Operator, "goes on by itself")
-		}
-		return err
-	}
-	return fmt.Errorf("no service owns the topic %q, so there is no store to fill the hole from", c.Topic)
 }
 
 type auditCmd struct {

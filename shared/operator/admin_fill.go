@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/IBM/sarama"
 	"github.com/jackc/pgx/v5"
@@ -27,104 +28,146 @@ func (e *NotInStoreError) Error() string {
 		"restore it, or accept the gap", e.Topic, e.Partition, e.Have, e.Need)
 }
 
-// FillGap fills the hole that an operator stopped for with the events of their owner's store, and has it go on:
-// they are applied before the next record, once, and parked like others if they cannot be.
-//
-// After [*HistoryLostError] the size of the hole shows only when the operator meets the first record that is
-// left: then it stops with [*MissingEventsError], and FillGap is called again.
-//
-// owner is the store of the topic's owner; pool the database of the service with the operator. It returns how
-// many events will be filled in. Who is written to the audit. Errors: [*NotFoundError] when the operator did not
-// stop there for that, [*NotInStoreError].
-func FillGap(ctx context.Context, pool *pgxpool.Pool, owner *eventstore.Store, topic events.Topic, g Gap, who string) (int, error) {
-	var types []string
-	for _, e := range events.Published(topic) {
-		types = append(types, e.EventType())
-	}
-	return fillGap(ctx, pool, owner, topic, types, g, who)
+// MovedError says that an operator went on over a hole while it was looked at.
+type MovedError struct{ Hole }
+
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("operator: %s does not stand before offset %d any more; look again with `feira admin operators`", e.at(), e.Resume)
 }
 
-func fillGap(ctx context.Context, pool *pgxpool.Pool, owner *eventstore.Store, topic events.Topic, types []string, g Gap, who string) (int, error) {
-	var kind string
-	var have, need, resume int64
-	err := pool.QueryRow(ctx, `select kind, have, need, resume_at from operator_stops
-		where operator = $1 and topic = $2 and partition = $3`, g.Operator, g.Topic, g.Partition).Scan(&kind, &have, &need, &resume)
-	if errors.Is(err, pgx.ErrNoRows) || err == nil && kind == kindTopicReplaced {
-		return 0, &NotFoundError{
-			What: fmt.Sprintf("a stop of %s at %s/%d that can be filled", g.Operator, g.Topic, g.Partition),
-			Hint: "`feira admin operators` shows where operators stopped; a replaced topic can only be accepted",
+// Fill is a hole with the events of the owner's store that close it.
+type Fill struct {
+	Hole
+	Events      int   // in the hole
+	Wanted      int   // of them, of types that the operator takes; the others move its position only
+	First, Last int64 // positions of the first and the last; 0: there are none
+	Request     int64 // that has them applied, see [Requests]; 0: none
+
+	rows [][]any
+}
+
+// Owner is where the events of a topic come from.
+type Owner struct {
+	Topic events.Topic
+	Store *eventstore.Store
+	types []string // that are published; nil: those of the shared contract
+}
+
+func (o Owner) published() []string {
+	if o.types != nil {
+		return o.types
+	}
+	var types []string
+	for _, e := range events.Published(o.Topic) {
+		types = append(types, e.EventType())
+	}
+	return types
+}
+
+// PlanFill reads the events that would fill a hole from the store of the topic's owner, and changes nothing. wanted are
+// the types that the operator takes; nil: all.
+//
+// Where no record behind the hole tells how far it goes, as on an empty or a compacted topic, it is all that the store
+// has of the partition: what the topic then brings once more is a duplicate. Errors: [*NotFoundError] for a topic that
+// was replaced, which cannot be filled; [*NotInStoreError].
+func PlanFill(ctx context.Context, owner Owner, h Hole, wanted []string) (Fill, error) {
+	f := Fill{Hole: h}
+	if h.Kind == kindTopicReplaced {
+		return f, &NotFoundError{
+			What: "a stop of " + h.at() + " that can be filled",
+			Hint: "a replaced topic can only be accepted, with `feira admin accept-gap`",
 		}
 	}
-	if err != nil {
-		return 0, fmt.Errorf("operator: fill the gap in %s/%d: %w", g.Topic, g.Partition, err)
-	}
-	var rows [][]any
-	if kind == kindMissingEvents {
-		if rows, err = missing(ctx, owner, topic, types, g, have, need); err != nil {
-			return 0, err
+	last := h.Have
+	err := owner.Store.EventsOf(ctx, h.Have, owner.published(), func(e events.Recorded) error {
+		if !h.Open && e.Sequence > h.Need {
+			return errEnough
 		}
+		if kafka.Partition(e.Key, e.Sequence, owner.Topic.Partitions) != h.Partition {
+			return nil
+		}
+		e.Source, e.Previous, e.HasPrevious = owner.Topic.Source(), last, true
+		last = e.Sequence
+		return f.add(e, wanted)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return f, err
 	}
-	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return writeFill(ctx, tx, g, kind, resume, rows, who) })
-	if err != nil {
-		return 0, fmt.Errorf("operator: fill the gap in %s/%d: %w", g.Topic, g.Partition, err)
+	if !h.Open && last < h.Need {
+		return f, &NotInStoreError{Topic: h.Topic, Partition: h.Partition, Have: last, Need: h.Need}
 	}
-	return len(rows), nil
+	return f, nil
 }
 
 // errEnough ends the reading of a store.
 var errEnough = errors.New("enough")
 
-// missing reads the events of a partition after position have and up to need, as the relay publishes them.
-func missing(ctx context.Context, owner *eventstore.Store, topic events.Topic, types []string, g Gap, have, need int64) ([][]any, error) {
-	var rows [][]any
-	last := have
-	err := owner.EventsOf(ctx, have, types, func(e events.Recorded) error {
-		if e.Sequence > need {
-			return errEnough
-		}
-		if kafka.Partition(e.Key, e.Sequence, topic.Partitions) != g.Partition {
-			return nil
-		}
-		e.Source, e.Previous, e.HasPrevious = topic.Source(), last, true
-		last = e.Sequence
-		var headers []*sarama.RecordHeader
-		for _, h := range events.Headers(e) {
-			headers = append(headers, &sarama.RecordHeader{Key: []byte(h.Key), Value: []byte(h.Value)})
-		}
-		encoded, err := encodeHeaders(headers)
+// add takes an event as the relay publishes it.
+func (f *Fill) add(e events.Recorded, wanted []string) error {
+	var headers []*sarama.RecordHeader
+	for _, h := range events.Headers(e) {
+		headers = append(headers, &sarama.RecordHeader{Key: []byte(h.Key), Value: []byte(h.Value)})
+	}
+	encoded, err := encodeHeaders(headers)
+	if err != nil {
+		return err
+	}
+	f.Events++
+	if wanted == nil || slices.ContainsFunc(wanted, func(t string) bool { return typeName(t) == typeName(e.Type) }) {
+		f.Wanted++
+	}
+	if f.First == 0 {
+		f.First = e.Sequence
+	}
+	f.Last = e.Sequence
+	f.rows = append(f.rows, []any{f.Operator, f.Topic, f.Partition, e.Sequence, []byte(e.Key), []byte(e.Data), encoded, e.RecordedAt})
+	return nil
+}
+
+// FillGap hands the events of a plan to the owner of the partition, and has the operator go on: they are applied before
+// the next record, once, in order, and parked like others if they cannot be. Should the hole turn out to be larger, the
+// operator stops again. Who is written to the audit. It sets f.Request. Error: [*MovedError].
+func FillGap(ctx context.Context, pool *pgxpool.Pool, f *Fill, who string) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return f.write(ctx, tx, who) })
+	var moved *MovedError
+	if err != nil && !errors.As(err, &moved) {
+		return fmt.Errorf("operator: fill the gap in %s: %w", f.place(), err)
+	}
+	return err
+}
+
+func (f *Fill) write(ctx context.Context, tx pgx.Tx, who string) error {
+	stood, err := tx.Exec(ctx, `delete from operator_stops
+		where operator = $1 and topic = $2 and partition = $3 and kind = $4 and resume_at = $5`, f.Operator, f.Topic, f.Partition, f.Kind, f.Resume)
+	if err != nil {
+		return err
+	}
+	if f.Met && stood.RowsAffected() != 1 {
+		return &MovedError{f.Hole}
+	}
+	if f.Kind == kindHistoryLost {
+		moved, err := tx.Exec(ctx, `update checkpoints set epoch = epoch + 1, next_offset = $4
+			where operator = $1 and topic = $2 and partition = $3 and next_offset = $5 and source_position = $6`,
+			f.Operator, f.Topic, f.Partition, f.Resume, f.Next, f.Have)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []any{g.Operator, g.Topic, g.Partition, e.Sequence, []byte(e.Key), []byte(e.Data), encoded, e.RecordedAt})
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+		if moved.RowsAffected() != 1 {
+			return &MovedError{f.Hole}
+		}
 	}
-	if last != need {
-		return nil, &NotInStoreError{Topic: g.Topic, Partition: g.Partition, Have: last, Need: need}
-	}
-	return rows, nil
-}
-
-// writeFill hands the events to the partition's owner, and lets the operator go on.
-func writeFill(ctx context.Context, tx pgx.Tx, g Gap, kind string, resume int64, rows [][]any, who string) error {
+	detail := fmt.Sprintf("%d events at positions %d to %d, on to offset %d", f.Events, f.First, f.Last, f.Resume)
 	batch := &pgx.Batch{}
-	batch.Queue("delete from operator_stops where operator = $1 and topic = $2 and partition = $3", g.Operator, g.Topic, g.Partition)
-	batch.Queue("delete from operator_fills where operator = $1 and topic = $2 and partition = $3", g.Operator, g.Topic, g.Partition)
+	batch.Queue("delete from operator_fills where operator = $1 and topic = $2 and partition = $3", f.Operator, f.Topic, f.Partition)
 	batch.Queue(`insert into operator_audit (operator, action, topic, partition, who, detail)
-		values ($1, 'fill-gap', $2, $3, $4, $5)`, g.Operator, g.Topic, g.Partition, who, fmt.Sprintf("%d events", len(rows)))
-	if kind == kindHistoryLost {
-		batch.Queue(`update checkpoints set epoch = epoch + 1, next_offset = $4
-			where operator = $1 and topic = $2 and partition = $3`, g.Operator, g.Topic, g.Partition, resume)
-	} else {
-		batch.Queue(`insert into operator_requests (operator, topic, partition, action, requested_by)
-			values ($1, $2, $3, $4, $5)`, g.Operator, g.Topic, g.Partition, actionFill, who)
-	}
+		values ($1, 'fill-gap', $2, $3, $4, $5)`, f.Operator, f.Topic, f.Partition, who, detail)
+	batch.Queue(`insert into operator_requests (operator, topic, partition, action, requested_by)
+		values ($1, $2, $3, $4, $5) returning id`, f.Operator, f.Topic, f.Partition, actionFill, who).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&f.Request) })
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{"operator_fills"},
-		[]string{"operator", "topic", "partition", "sequence", "key", "value", "headers", "timestamped"}, pgx.CopyFromRows(rows))
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"operator_fills"},
+		[]string{"operator", "topic", "partition", "sequence", "key", "value", "headers", "timestamped"}, pgx.CopyFromRows(f.rows))
 	return err
 }

@@ -9,20 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/feira-shop/feira/shared/events"
 )
 
 //go:embed queries/admin_accept.sql
 var adminAcceptSQL string
-
-// Gap names what an operator stopped for.
-type Gap struct {
-	Operator  string
-	Topic     string
-	Partition int32 // -1: the whole topic, as a replaced topic is stopped for
-	// NewSource says that the owner's store was begun anew too, so that its positions start at 1 again. Without
-	// it, events at or below the last position applied are duplicates.
-	NewSource bool
-}
 
 // AcceptGap has a stopped operator go on without what is missing, for good:
 //
@@ -30,30 +22,52 @@ type Gap struct {
 //   - after [*MissingEventsError] from the record that showed the hole,
 //   - after [*TopicReplacedError] from the first record of the topic, or partition, as it is now.
 //
-// The operator resumes by itself within about a second. Who is written to the audit. Error: [*NotFoundError]
-// when the operator did not stop there.
+// The operator resumes by itself within about a second. Who is written to the audit. Errors: [*NotFoundError] when the
+// operator did not stop there, [*MovedError] when it went on meanwhile.
 func AcceptGap(ctx context.Context, pool *pgxpool.Pool, g Gap, who string) error {
+	holes, err := Holes(ctx, pool, nil, events.Topic{Name: g.Topic}, g)
+	if err != nil {
+		return err
+	}
+	for _, h := range holes {
+		if err := AcceptHole(ctx, pool, h, g.NewSource, who); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AcceptHole is [AcceptGap] for one of [Holes].
+func AcceptHole(ctx context.Context, pool *pgxpool.Pool, h Hole, newSource bool, who string) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		var kind, message string
-		var resume int64
-		err := tx.QueryRow(ctx, `delete from operator_stops where operator = $1 and topic = $2 and partition = $3
-			returning kind, message, resume_at`, g.Operator, g.Topic, g.Partition).Scan(&kind, &message, &resume)
+		stood, err := tx.Exec(ctx, `delete from operator_stops where operator = $1 and topic = $2
+			and ($3::int < 0 or partition = $3 and kind = $4 and resume_at = $5)`,
+			h.Operator, h.Topic, h.Partition, h.Kind, h.Resume)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, adminAcceptSQL, g.Operator, g.Topic, g.Partition, kind, resume, g.NewSource, who, message)
+		if h.Met && stood.RowsAffected() == 0 {
+			return &MovedError{h}
+		}
+		if !h.Met { // it stands for another partition
+			var stands bool
+			err := tx.QueryRow(ctx, `select exists (select from checkpoints where operator = $1 and topic = $2 and partition = $3
+				and next_offset = $4)`, h.Operator, h.Topic, h.Partition, h.Next).Scan(&stands)
+			if err != nil {
+				return err
+			}
+			if !stands {
+				return &MovedError{h}
+			}
+		}
+		_, err = tx.Exec(ctx, adminAcceptSQL, h.Operator, h.Topic, h.Partition, h.Kind, h.Resume, newSource, who, h.Message)
 		return err
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return &NotFoundError{
-			What: fmt.Sprintf("a stop of %s at %s/%d", g.Operator, g.Topic, g.Partition),
-			Hint: "`feira admin operators` shows where operators stopped",
-		}
+	var moved *MovedError
+	if err != nil && !errors.As(err, &moved) {
+		return fmt.Errorf("operator: accept the gap in %s: %w", h.place(), err)
 	}
-	if err != nil {
-		return fmt.Errorf("operator: accept the gap in %s/%d: %w", g.Topic, g.Partition, err)
-	}
-	return nil
+	return err
 }
 
 // Audit is something that was done by hand, or what came of it.

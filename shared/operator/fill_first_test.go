@@ -47,7 +47,7 @@ func TestAFillComesBeforeTheRecordsBehindTheHole(t *testing.T) {
 	stop := w.awaitStop(first)
 	stopFirst()
 	gap := Gap{Operator: first.Name(), Topic: stop.Topic, Partition: stop.Partition}
-	if n, err := fillGap(t.Context(), w.db.Pool, store, facts, []string{happened{}.EventType()}, gap, "ana"); err != nil || n != lost {
+	if n, err := w.fillGap(store, gap); err != nil || n != lost {
 		t.Fatalf("filled in %d events, want %d: %v", n, lost, err)
 	}
 	if _, err := w.db.Pool.Exec(t.Context(), "alter table operator_fills rename to away"); err != nil {

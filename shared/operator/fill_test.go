@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -70,15 +71,14 @@ func TestAGapIsFilledFromTheOwnersStore(t *testing.T) {
 	stopOperator := w.start(o)
 	stop := w.awaitStop(o)
 	gap := Gap{Operator: o.Name(), Topic: stop.Topic, Partition: stop.Partition}
-	types := []string{happened{}.EventType()}
 
 	empty := newWorld(t).store
 	var not *NotInStoreError
-	if _, err := fillGap(t.Context(), w.db.Pool, empty, facts, types, gap, "ana"); !errors.As(err, &not) {
+	if _, err := w.fillGap(empty, gap); !errors.As(err, &not) {
 		t.Fatalf("filled from a store that has nothing: %v", err)
 	}
 	stopOperator() // what is filled in waits for whoever owns the partition next
-	n, err := fillGap(t.Context(), w.db.Pool, store, facts, types, gap, "ana")
+	n, err := w.fillGap(store, gap)
 	if err != nil || n != len(lost) {
 		t.Fatalf("filled in %d events, want %d: %v", n, len(lost), err)
 	}
@@ -115,32 +115,168 @@ func TestAGapIsFilledFromTheOwnersStore(t *testing.T) {
 	}
 }
 
-// Lost history is filled too, as soon as the operator knows how much it is.
-func TestLostHistoryIsFilledFromTheOwnersStore(t *testing.T) {
-	t.Parallel()
+// plan reads what would fill the holes that g names.
+func (w *world) plan(store *eventstore.Store, g Gap) ([]Fill, error) {
+	w.t.Helper()
+	client, err := kafka.NewClient(w.broker.Config("ana"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	holes, err := Holes(context.Background(), w.db.Pool, client, facts, g)
+	if err != nil {
+		return nil, err
+	}
+	var plans []Fill
+	for _, h := range holes {
+		f, err := PlanFill(context.Background(), Owner{Topic: facts, Store: store, types: []string{happened{}.EventType()}}, h, nil)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, f)
+	}
+	return plans, nil
+}
+
+// fillGap fills them in, and says how many events that takes.
+func (w *world) fillGap(store *eventstore.Store, g Gap) (events int, err error) {
+	w.t.Helper()
+	plans, err := w.plan(store, g)
+	for i := range plans {
+		if err := FillGap(context.Background(), w.db.Pool, &plans[i], "ana"); err != nil {
+			return events, err
+		}
+		events += plans[i].Events
+	}
+	return events, err
+}
+
+// lostHistory is a world whose log has forgotten the first ten records of each partition, of which only some were
+// applied; left says whether it has others. The operator has stopped for the first of them.
+func lostHistory(t *testing.T, left bool) (*world, *eventstore.Store, *Operator) {
+	t.Helper()
 	w := newWorld(t, facts)
 	store, log := w.owner(100)
-	w.publish(log...)
-	first := w.operator(w.definition(&ledger{}, facts), "m1")
-	first.hooks.reached = func(point) error { return errKilled } // begins, and applies nothing
-	first.hooks.dead = func() bool { return true }
-	stopFirst := w.start(first)
-	w.await("checkpoints", func() bool { return w.count("select count(*) from checkpoints") == 3 })
-	stopFirst()
-	partition := log[0].Partition
-	w.deleteBefore(facts, partition, 10)
+	var first, second []*kgo.Record
+	for i, r := range log {
+		if i < 12 {
+			first = append(first, r)
+		} else {
+			second = append(second, r)
+		}
+	}
+	w.publish(first...)
+	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
+	w.awaitEffects(len(first))
+	w.awaitCheckpoints(len(first))
+	stop()
+	w.publish(second...)
+	of := map[int32]int64{}
+	for _, r := range log {
+		of[r.Partition]++
+	}
+	for p, n := range of {
+		if left {
+			n /= 2
+		}
+		w.deleteBefore(facts, p, n)
+	}
 	o := w.operator(w.definition(&ledger{}, facts), "m1")
 	w.start(o)
-	types := []string{happened{}.EventType()}
-	for _, kind := range []string{kindHistoryLost, kindMissingEvents} {
-		stop := w.awaitStop(o)
-		if stop.Kind != kind {
-			t.Fatalf("stopped for %s, want %s", stop.Kind, kind)
+	if s := w.awaitStop(o); s.Kind != kindHistoryLost {
+		t.Fatalf("stopped for %s", s.Kind)
+	}
+	return w, store, o
+}
+
+// An operator stops for one partition after the other, and after lost history it cannot tell how much is lost. One fill of
+// the topic looks at all of that at once, whether or not records are left that tell.
+func TestLostHistoryOfATopicIsFilledAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]bool{"records are left": true, "none is left": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, store, o := lostHistory(t, left)
+			before := w.contents()
+			gap := Gap{Operator: o.Name(), Topic: facts.Name, Partition: -1}
+			plans, err := w.plan(store, gap)
+			if err != nil || len(plans) < 2 {
+				t.Fatalf("planned %+v, %v", plans, err)
+			}
+			for _, f := range plans {
+				if f.Events == 0 || f.Wanted != f.Events || f.First <= f.Have || f.Open == left || left && f.Last != f.Need {
+					t.Errorf("planned %+v", f)
+				}
+			}
+			if after := w.contents(); !reflect.DeepEqual(before, after) {
+				t.Error("a plan changed something")
+			}
+			if _, err := w.fillGap(store, gap); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitEffects2(100)
+			w.await("the operator to go on", func() bool { return o.Health() == nil })
+			if n := w.count("select count(*) from operator_audit where action = 'fill-gap' and who = 'ana'"); n != len(plans) {
+				t.Errorf("%d audit rows, want %d", n, len(plans))
+			}
+			if n := w.count("select count(*) from operator_fills"); n != 0 {
+				t.Errorf("%d rows left over", n)
+			}
+			var not *NotFoundError
+			if _, err := w.plan(store, gap); !errors.As(err, &not) {
+				t.Errorf("planned again: %v", err)
+			}
+		})
+	}
+}
+
+// Whoever looked at a hole decides about that one: not about what there is when the decision comes.
+func TestAHoleThatMovedIsNotFilledOrAccepted(t *testing.T) {
+	t.Parallel()
+	w, store, o := lostHistory(t, true)
+	plans, err := w.plan(store, Gap{Operator: o.Name(), Topic: facts.Name, Partition: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Pool.Exec(t.Context(), "update checkpoints set next_offset = next_offset - 1"); err != nil {
+		t.Fatal(err)
+	}
+	before := w.contents()
+	var moved *MovedError
+	for i := range plans {
+		if err := FillGap(t.Context(), w.db.Pool, &plans[i], "ana"); !errors.As(err, &moved) {
+			t.Errorf("filled: %v", err)
 		}
-		gap := Gap{Operator: o.Name(), Topic: stop.Topic, Partition: stop.Partition}
-		if _, err := fillGap(t.Context(), w.db.Pool, store, facts, types, gap, "ana"); err != nil {
+		if plans[i].Met {
+			continue
+		}
+		if err := AcceptHole(t.Context(), w.db.Pool, plans[i].Hole, false, "ana"); !errors.As(err, &moved) {
+			t.Errorf("accepted: %v", err)
+		}
+	}
+	if after := w.contents(); !reflect.DeepEqual(before, after) {
+		t.Error("something was changed")
+	}
+}
+
+// A whole topic's lost history is given up at once too.
+func TestLostHistoryOfATopicIsAcceptedAtOnce(t *testing.T) {
+	t.Parallel()
+	w, store, o := lostHistory(t, true)
+	plans, err := w.plan(store, Gap{Operator: o.Name(), Topic: facts.Name, Partition: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, f := range plans {
+		lost += f.Events
+		if err := AcceptHole(t.Context(), w.db.Pool, f.Hole, false, "ana"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.awaitEffects(100)
+	w.awaitEffects2(100 - lost)
+	w.await("the operator to go on", func() bool { return o.Health() == nil })
+	if n := w.count("select count(*) from operator_audit where action = 'accept-gap' and who = 'ana' and detail like '%history lost%'"); n != len(plans) {
+		t.Errorf("%d audit rows, want %d", n, len(plans))
+	}
 }
