@@ -53,6 +53,9 @@ func TestFaultCheckoutsRepeated(t *testing.T) {
 	}
 	close(todo)
 	clients.Wait()
+	if t.Failed() {
+		return
+	}
 	f.awaitReady("orders")
 	const placedSQL = "select count(*) from events where type = 'shop.feira.order.placed.v1'"
 	if n := one[int64](t, f.demo.database(t, "orders"), placedSQL); n != w.wanted.Load() {

@@ -111,22 +111,31 @@ func (c *Customer) Buy(tb testing.TB, sku string, quantity int64, token string) 
 // Await follows an order by long polls until it is as wanted, and returns it.
 func (c *Customer) Await(tb testing.TB, o api.Order, what string, wanted func(api.Order) bool) api.Order {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	o, err := c.Until(tb.Context(), o, wanted)
+	if err != nil {
+		tb.Fatalf("order %s is %s, %s, not %s: %v", o.Id, o.Status, o.FinancialStatus, what, err)
+	}
+	return o
+}
+
+// Until is [Customer.Await] for any goroutine.
+func (c *Customer) Until(ctx context.Context, o api.Order, wanted func(api.Order) bool) (api.Order, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !wanted(o) {
 		res, err := c.GetOrderWithResponse(ctx, o.Id, &api.GetOrderParams{IfNoneMatch: ETag(o.Version), Prefer: Wait(10)})
 		if err != nil {
-			tb.Fatalf("order %s is %s, %s, not %s: %v", o.Id, o.Status, o.FinancialStatus, what, err)
+			return o, err
 		}
 		switch res.StatusCode() {
 		case http.StatusOK:
 			o = *res.JSON200
 		case http.StatusNotModified:
 		default:
-			tb.Fatalf("read order %s: %s %s", o.Id, res.Status(), res.Body)
+			return o, fmt.Errorf("read the order: %s %s", res.Status(), res.Body)
 		}
 	}
-	return o
+	return o, nil
 }
 
 // AwaitMoney follows an order until its money is as wanted.

@@ -13,6 +13,7 @@ import (
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
@@ -91,8 +92,11 @@ func counts(t *testing.T, store *eventstore.Store) map[string]int {
 }
 
 // Stock 10, 200 orders of 1 in a few batches, some redelivered: 10 reserved, 190 refused, never below 0.
-func TestTenPiecesForTwoHundredOrders(t *testing.T) {
+func TestFaultTenPiecesForTwoHundredOrders(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Name: "The last pieces", Does: "200 orders want one of 10 pieces, some of them redelivered; 10 are reserved, 190 refused, and never more than there is.",
+	})
 	store := open(t)
 	mustReceive(t, store, Delivery{Receipt: "r1", SKU: "CAFE", Quantity: 10})
 	for from := 0; from < 200; from += 40 {

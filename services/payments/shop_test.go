@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +37,7 @@ type shop struct {
 	provider *pgtest.DB
 	down     atomic.Bool      // the provider answers nothing but 503
 	cut      atomic.Int64     // of a hundred answers, so many are lost after the work was done
+	lost     atomic.Int64     // answers so far
 	handler  operator.Handler // of the service's operator
 }
 
@@ -67,13 +70,30 @@ func (s *shop) startProvider() (url string) {
 			return
 		}
 		if rand.Int64N(100) < s.cut.Load() {
+			s.lost.Add(1)
 			handler.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler) // the money has moved, the answer is lost
+		}
+		if strings.HasSuffix(r.URL.Path, "/refunds") {
+			s.refund(handler, w, r)
+			return
 		}
 		handler.ServeHTTP(w, r)
 	}))
 	s.t.Cleanup(func() { server.Close(); web.CloseClientConnections(); web.Close() })
 	return web.URL
+}
+
+// refund passes a refund on and holds payments to its own rule: it never asks for more than is left.
+func (s *shop) refund(handler http.Handler, w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, r)
+	if strings.Contains(answer.Body.String(), `"amount_exceeds_captured"`) {
+		s.t.Errorf("the provider had to refuse a refund: %s", answer.Body)
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // the client may be gone
 }
 
 // hear hands events to the operator, as one batch in one transaction.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/shared/decider"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // takeover has two attempts of one job running at once, as when the first's process was taken for dead: the
@@ -58,8 +59,11 @@ func (b *takeover) untouched(outcome string, workersDone func() bool) {
 	}
 }
 
-func TestLateOutcomeOfAZombieIsRefused(t *testing.T) {
+func TestFaultLateOutcome(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Name: "Late outcome of a job", Does: "An attempt that was taken for dead ends after its job was given to another; its outcome is refused, the other's is written.",
+	})
 	b, zombie, heir := newTakeover(t)
 	zombie <- nil
 	b.untouched(outcomeLost, func() bool { return b.counted(outcomeLost) == 1 })

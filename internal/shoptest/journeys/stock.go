@@ -10,10 +10,10 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 )
 
-// lastPieces: fifty want one of ten pieces, all at once.
+// lastPieces: two hundred want one of ten pieces, all at once.
 func lastPieces(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
-	const pieces, buyers = 10, 50
+	const pieces, buyers = 10, 200
 	sku := s.Product(t, 3_000, pieces)
 	orders := make([]api.Order, buyers)
 	var all sync.WaitGroup
