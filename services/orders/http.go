@@ -66,6 +66,9 @@ var failures = []web.Mapper{
 	web.Map(func(*eventstore.ConflictError) *web.Error {
 		return web.NewError(web.PreconditionFailed, "", "").At("If-Match")
 	}),
+	web.Map(func(*eventstore.ArchivedError) *web.Error {
+		return web.NewError(web.NotFound, "history_archived", "The order is there, its history is archived; the shop can bring it back.")
+	}),
 	web.Is(eventstore.ErrUnknown, web.NewError(web.Unavailable, "outcome_unknown", "Repeat the same request with the same key to learn its outcome.")),
 }
 

@@ -30,8 +30,9 @@ type listed struct {
 
 const (
 	listSelect = `
-select s.stream, s.version, s.shape, s.state, e.recorded_at
-  from streams s join events e on e.stream = s.stream and e.version = s.version
+select s.stream, s.version, s.shape, s.state, coalesce(e.recorded_at, a.recorded_at)
+  from streams s left join events e on e.stream = s.stream and e.version = s.version
+  left join archived_streams a on a.stream = s.stream and a.version = s.version
  where s.customer is not null and (s.placed_us, s.stream) < ($1, $2) `
 	listOrder = ` order by s.placed_us desc, s.stream desc limit $3`
 	listAll   = listSelect + listOrder

@@ -14,7 +14,7 @@ import (
 func (h *handlers) view(ctx context.Context, o decider.Outcome[Order]) (api.Order, error) {
 	updated := o.State.PlacedAt
 	if o.Version > 1 {
-		err := h.store.Pool().QueryRow(ctx, `select recorded_at from events where stream = $1 and version = $2`,
+		err := h.store.Pool().QueryRow(ctx, `select es_changed_at($1, $2)`,
 			Stream(o.State.ID), o.Version).Scan(&updated)
 		if err != nil {
 			return api.Order{}, fmt.Errorf("read when order %s changed: %w", o.State.ID, err)
