@@ -29,22 +29,28 @@ import (
 // The tests of this file, like those of vanished_test.go, leave Kafka and Postgres other than they were: they come last.
 // Each does what somebody may do by mistake, and mends it as docs/runbook.md says.
 
-// awaitUnready waits until a process says that it is not ready, and why; all others are.
-func (s *stack) awaitUnready(t *testing.T, name, why string) {
+// awaitRelayStop waits until the relay of a service has stopped by name, and so the service says that it is not ready;
+// all others are.
+func (s *stack) awaitRelayStop(t *testing.T, service, why string) {
 	t.Helper()
-	must(t, await(t.Context(), fmt.Sprintf("%s to say %q", name, why), func(ctx context.Context) error {
-		status, body, err := s.parts[name].get(ctx, "/readyz")
-		if err == nil && (status != http.StatusServiceUnavailable || !strings.Contains(body, why)) {
+	must(t, await(t.Context(), service+" not to be ready", func(ctx context.Context) error {
+		status, body, err := s.parts[service].get(ctx, "/readyz")
+		if err == nil && (status != http.StatusServiceUnavailable || !strings.Contains(body, `"`+service+`: relay":"failing"`)) {
 			err = fmt.Errorf("%d %s", status, body)
 		}
 		return err
 	}))
+	out, err := s.feira(t.Context(), "admin", "operators", service)
+	must(t, err)
+	if !strings.Contains(out, "stopped: ") || !strings.Contains(out, why) {
+		t.Errorf("feira admin operators does not say %q:\n%s", why, out)
+	}
 	for other, p := range s.parts {
-		if other == name || other == gateway { // which asks the others
+		if other == service || other == gateway { // which asks the others
 			continue
 		}
 		if status, body, err := p.get(t.Context(), "/readyz"); err != nil || status != http.StatusOK {
-			t.Errorf("%s is not ready because of %s: %d %s %v", other, name, status, body, err)
+			t.Errorf("%s is not ready because of %s: %d %s %v", other, service, status, body, err)
 		}
 	}
 }
@@ -58,7 +64,7 @@ func TestFaultPartitionsAdded(t *testing.T) {
 	journeys.Published(t, s.shop)
 	added, err := kadm.NewClient(s.connect(t)).CreatePartitions(t.Context(), 1, events.Fraud.Name)
 	must(t, errors.Join(err, added.Error()))
-	s.awaitUnready(t, "fraud", "partitions")
+	s.awaitRelayStop(t, "fraud", "has 7 partitions, it was published with 6")
 	s.remake(t, events.Fraud.Name)
 	s.awaitStop(t, "orders", "topic_replaced")
 	s.publishAnew(t, "fraud", "orders.process")
@@ -131,7 +137,7 @@ func TestFaultStoreRestored(t *testing.T) {
 
 	s.moveOrders(t, s.restore(t, dump, old), old)
 	must(t, s.parts["orders"].start())
-	s.awaitUnready(t, "orders", "restored")
+	s.awaitRelayStop(t, "orders", "the store does not: it was restored to a state before")
 	must(t, s.parts["orders"].stop())
 	out, err := s.feira(t.Context(), "admin", "recover", "orders", "--dry-run")
 	must(t, err)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,14 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short(); code == 0 && whole {
+		if err := unexercised(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
 }
 
 // newFolder is a folder of the test's own that Postgres' user can enter.
@@ -69,6 +78,9 @@ func call(t *testing.T, env []string, args ...string) result {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("feira %s: %v\n%s%s", strings.Join(args, " "), err, &out, &errs)
+	}
+	if err == nil {
+		noteCall(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "--env-file") }))
 	}
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
