@@ -3,6 +3,8 @@ package relay
 import (
 	"errors"
 	"fmt"
+
+	"github.com/feira-shop/feira/shared/eventstore"
 )
 
 // PartitionCountError says that the topic has another number of partitions than when the relay first saw it. Keys
@@ -56,5 +58,6 @@ func stops(err error) bool {
 	var count *PartitionCountError
 	var restored *StoreRestoredError
 	var lost *LogLostError
-	return errors.As(err, &count) || errors.As(err, &restored) || errors.As(err, &lost)
+	var archived *eventstore.ArchivedError
+	return errors.As(err, &count) || errors.As(err, &restored) || errors.As(err, &lost) || errors.As(err, &archived)
 }

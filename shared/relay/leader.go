@@ -120,6 +120,9 @@ func (l *leader) prepare(ctx context.Context) error {
 	if err := l.measure(ctx); err != nil {
 		return err
 	}
+	if err := l.readable(ctx); err != nil {
+		return err
+	}
 	cfg := l.relay.opts.Kafka
 	if cfg.ClientID == "" {
 		cfg.ClientID = "relay"

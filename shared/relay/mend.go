@@ -25,14 +25,19 @@ type Anew struct {
 }
 
 // PublishAnew has the relay begin with the first event, on the topic as it is then: after the topic was deleted and
-// made again. Consumers drop what they have applied. dry only looks. Errors: [ErrLeading], [*NeverPublishedError].
+// made again. Consumers drop what they have applied. dry only looks. Errors: [ErrLeading], [*NeverPublishedError],
+// [*eventstore.ArchivedError].
 func PublishAnew(ctx context.Context, dsn string, topic events.Topic, dry bool, note Note) (Anew, error) {
 	var a Anew
 	err := alone(ctx, dsn, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `select position, partitions, coalesce((select max(position) from events), 0)
-			from relay_cursor where topic = $1 for update`, topic.Name).Scan(&a.Position, &a.Partitions, &a.Newest)
+		var gone int64
+		err := tx.QueryRow(ctx, `select position, partitions, coalesce((select max(position) from events), 0), es_archived()
+			from relay_cursor where topic = $1 for update`, topic.Name).Scan(&a.Position, &a.Partitions, &a.Newest, &gone)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return &NeverPublishedError{Topic: topic.Name}
+		}
+		if err == nil {
+			err = archived(topic.Owner, 0, gone)
 		}
 		if err != nil || dry {
 			return err

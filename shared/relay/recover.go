@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/kafka"
 )
 
@@ -168,7 +169,8 @@ func (l *lostLog) sort(ctx context.Context, tx pgx.Tx, all []events.Recorded) er
 		positions[i], ids[i] = e.Sequence, e.ID
 	}
 	rows, err := tx.Query(ctx, `select l.n::int from unnest($1::bigint[], $2::text[]) with ordinality l(position, id, n)
-		left join events e on e.position = l.position where e.meta->>'id' is distinct from l.id`, positions, ids)
+		left join events e on e.position = l.position
+		where e.meta->>'id' is distinct from l.id and l.position > (select es_archived())`, positions, ids)
 	if err != nil {
 		return err
 	}
@@ -224,9 +226,16 @@ const moveSQL = `with moved as (delete from events where position = any($2) retu
 
 // write moves what is unpublished behind everything, and puts the lost events where they were.
 func (l *lostLog) write(ctx context.Context, tx pgx.Tx, unpublished []int64) error {
-	if len(unpublished) > 0 {
-		top := max(l.lost[len(l.lost)-1].Sequence, unpublished[len(unpublished)-1])
-		if _, err := tx.Exec(ctx, moveSQL, top-unpublished[0]+1, unpublished); err != nil {
+	top, by := l.lost[len(l.lost)-1].Sequence, int64(0)
+	if n := len(unpublished); n > 0 {
+		top = max(top, unpublished[n-1])
+		by = top - unpublished[0] + 1
+	}
+	if _, err := tx.Exec(ctx, "select es_make_parts($1, $2)", eventstore.PartSize, top+by); err != nil {
+		return err
+	}
+	if by > 0 {
+		if _, err := tx.Exec(ctx, moveSQL, by, unpublished); err != nil {
 			return err
 		}
 	}

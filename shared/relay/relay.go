@@ -82,8 +82,8 @@ func New(opts Options) *Relay {
 }
 
 // Run leads whenever no other process does, and publishes while it leads. It returns when ctx ends. A failure of
-// Kafka or Postgres is retried for as long as it lasts. After [*PartitionCountError], [*StoreRestoredError] or
-// [*LogLostError] it publishes nothing more and [Relay.Health] says why.
+// Kafka or Postgres is retried for as long as it lasts. After [*PartitionCountError], [*StoreRestoredError],
+// [*LogLostError] or [*eventstore.ArchivedError] it publishes nothing more and [Relay.Health] says why.
 func (r *Relay) Run(ctx context.Context) error {
 	pause := r.timing.retry
 	defer r.metrics.follow()
