@@ -18,7 +18,12 @@ import (
 // binary is the program under test, built once. folder holds it and everything that the tests' processes write.
 var binary, folder string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	if serve() {
+		return
+	}
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	var err error
