@@ -2,7 +2,12 @@ package docs
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -44,3 +49,48 @@ func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A document that names a test as the proof of a promise must name one that is there.
+func TestNamedTestsAreThere(t *testing.T) {
+	t.Parallel()
+	there := map[string]bool{}
+	var pages []string
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != ".." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".md"):
+			pages = append(pages, path)
+		case strings.HasSuffix(path, "_test.go"):
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, match := range declared.FindAllSubmatch(raw, -1) {
+				there[string(match[1])] = true
+			}
+		}
+		return nil
+	})
+	if err != nil || len(there) < 100 || len(pages) < 20 {
+		t.Fatalf("read %d tests and %d pages: %v", len(there), len(pages), err)
+	}
+	for _, page := range pages {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range mentioned.FindAllSubmatch(raw, -1) {
+			if name := string(match[1]); !there[name] {
+				t.Errorf("%s names %s, which is nowhere", page, name)
+			}
+		}
+	}
+}
+
+var (
+	declared  = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
+	mentioned = regexp.MustCompile("`(Test[A-Z]\\w+)")
+)
