@@ -29,7 +29,7 @@ func TestEveryMutantStillFitsTheProgram(t *testing.T) {
 	}
 }
 
-func TestFaultTestsAreFound(t *testing.T) {
+func TestTheTestsAreFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
