@@ -87,7 +87,7 @@ func TestFaultKeyPoisoned(t *testing.T) {
 	for _, operator := range readers {
 		s.awaitParked(t, operator, at, "not_cloudevent")
 	}
-	waits := ana.Buy(t, "CAFE-500G", 2, card)
+	waits := ana.Place(t, s.shop.Key(), ana.Checkout("CAFE-500G", 2, card))
 	other := ana.AwaitMoney(t, ana.Buy(t, "CAFE-500G", 3, s.shop.Card("tok_visa")), api.FinancialStatusPaid) // another card goes on
 	s.awaitParked(t, "orders.process", key, "waiting")
 
