@@ -30,6 +30,7 @@ type Config struct {
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // carries the label service; nil: none
 	Tracer   *telemetry.Tracer     // of the service; nil: none
+	Keep     Keep                  // how long what only people look at is kept
 }
 
 // Running is a started service.
@@ -57,7 +58,7 @@ func Start(ctx context.Context, d Definition, cfg Config) (*Running, error) {
 	}
 	cfg.Log = cfg.Log.With("service", d.Name)
 	r := &Running{Definition: d}
-	for _, part := range []func(context.Context, Config) error{r.startStore, r.seed, r.startRelay, r.startJobs, r.startOperators} {
+	for _, part := range []func(context.Context, Config) error{r.startStore, r.seed, r.startRelay, r.startJobs, r.startOperators, r.startCleaning} {
 		if err := part(ctx, cfg); err != nil {
 			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 			defer cancel()
