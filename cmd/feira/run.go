@@ -43,6 +43,9 @@ type runCmd struct {
 	ProvideURL string            `name:"provider-url" env:"FEIRA_PROVIDER_URL" placeholder:"URL" help:"For payments: where the payment provider is."`
 	ProvideKey string            `name:"provider-key" env:"FEIRA_PROVIDER_KEY" placeholder:"SECRET" help:"What payments and the provider know each other by."`
 	Delay      time.Duration     `env:"FEIRA_PROVIDER_DELAY" default:"6s" help:"For provider: how late a late answer is."`
+	KeepAudit  time.Duration     `env:"FEIRA_KEEP_AUDIT" default:"9600h" help:"How long it is kept what was done by hand; discarded records and accepted gaps stay."`
+	KeepAsked  time.Duration     `name:"keep-requests" env:"FEIRA_KEEP_REQUESTS" default:"720h" help:"How long requests to operators are kept after their end."`
+	KeepGone   time.Duration     `name:"keep-gone" env:"FEIRA_KEEP_GONE" default:"9600h" help:"How long checkpoints and state are kept of operators that the service no longer has."`
 	LogFormat  string            `env:"FEIRA_LOG_FORMAT" default:"auto" enum:"auto,json,text" help:"auto is text on a terminal, else json."`
 	LogLevel   string            `env:"FEIRA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"The least that is logged."`
 }
@@ -179,7 +182,7 @@ func (c *runCmd) host(ctx context.Context, services []service.Definition, log *s
 	return host.Start(ctx, host.Config{
 		Services: services, DSN: c.dsn, Kafka: c.kafka("feira-" + c.Member), Member: c.Member, MaxConns: c.MaxConns,
 		Auth: verifier, Rate: web.RateLimit{Requests: c.Rate, Window: time.Minute}, Proxied: c.Behind, Log: log, Metrics: metrics,
-		Tracing: tracing,
+		Tracing: tracing, Keep: service.Keep{Audit: c.KeepAudit, Requests: c.KeepAsked, Gone: c.KeepGone},
 	})
 }
 

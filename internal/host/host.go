@@ -24,8 +24,9 @@ type Config struct {
 	Services []service.Definition
 	DSN      func(service string) (string, error) // address of a service's database
 	Kafka    kafka.Config
-	Member   string // stable name of this process among its replicas
-	MaxConns int32  // per service; 0 is the services' default
+	Member   string       // stable name of this process among its replicas
+	MaxConns int32        // per service; 0 is the services' default
+	Keep     service.Keep // how long what only people look at is kept
 	Auth     *auth.Verifier
 	Rate     web.RateLimit
 	Proxied  bool // a gateway of ours, in another process, is in front: see web.Options
@@ -56,7 +57,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 			}
 			r, err := service.Start(ctx, d, service.Config{
 				DSN: dsn, Kafka: cfg.Kafka, Member: cfg.Member, MaxConns: cfg.MaxConns, Log: cfg.Log, Metrics: cfg.Metrics.Service(d.Name),
-				Tracer: cfg.Tracing.Service(d.Name),
+				Tracer: cfg.Tracing.Service(d.Name), Keep: cfg.Keep,
 			})
 			if err != nil {
 				return err

@@ -22,6 +22,7 @@ const (
 	fetchCooldown     = 10 * time.Millisecond  // between two fetches: maxWorkers / fetchCooldown bounds the rate
 	fetchPollInterval = 250 * time.Millisecond // for jobs whose time has come, and where a notification was lost
 	completedKept     = time.Hour              // completed jobs are looked at by people only
+	givenUpKept       = 400 * 24 * time.Hour   // those that were cancelled or given up are evidence for longer
 	softStop          = 3 * time.Second        // that a stop waits before it cuts attempts short
 	abortTimeout      = 5 * time.Second        // that a lost lock waits for workers, before others begin
 )
@@ -71,8 +72,8 @@ func (r *runner) start(ctx context.Context, id string, definitions []Definition)
 		FetchPollInterval:           fetchPollInterval,
 		MaxAttempts:                 attemptsWithoutEnd,
 		CompletedJobRetentionPeriod: completedKept,
-		CancelledJobRetentionPeriod: -1,
-		DiscardedJobRetentionPeriod: -1,
+		CancelledJobRetentionPeriod: givenUpKept,
+		DiscardedJobRetentionPeriod: givenUpKept,
 		SoftStopTimeout:             softStop,
 		ErrorHandler:                &riverErrors{log: r.log},
 		Logger:                      quiet(r.log),
