@@ -11,8 +11,8 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/kafka"
-	"github.com/feira-shop/feira/shared/pg"
 )
 
 func TestAPausedOperatorTakesNothingAndKeepsItsClaims(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAPausedOperatorTakesNothingAndKeepsItsClaims(t *testing.T) {
 	if err != nil || len(all) != 1 || !all[0].Paused || len(all[0].Partitions) != 3 {
 		t.Errorf("listed %+v, %v", all, err)
 	}
-	client, err := kafka.NewClient(w.broker.Config("tests"))
+	client, err := kafka.NewClient(w.kafka)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,12 @@ func (w *world) lockControl() (unlock func()) {
 	}
 }
 
-func TestAStopInMidBatchParksNothing(t *testing.T) {
+func TestFaultCancelledHandler(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Name: "A handler that is cancelled",
+		Does: "a stop comes in the middle of a batch and the handler answers with context.Canceled, as if it were the event's fault: nothing is parked or applied",
+	})
 	w := newWorld(t, facts)
 	published := 0
 	for range 5 {
@@ -113,24 +117,6 @@ func TestAStopInMidBatchParksNothing(t *testing.T) {
 	}
 	w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
 	w.awaitEffects(published)
-}
-
-func TestTwoOperatorsShareTwoConnections(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, facts)
-	pool, err := pg.Open(t.Context(), w.db.DSN, pg.PoolOptions{Name: "two", MaxConns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	w.store = eventstore.New(pool, eventstore.Options{Service: "tests", Registry: w.store.Registry()})
-	for i := range 2 {
-		def := w.definition(&ledger{}, facts)
-		def.Name, def.MaxBatch = fmt.Sprintf("tests.%d", i), 10
-		w.start(w.operator(def, "m1"))
-	}
-	w.publishFacts(facts, 300)
-	w.await("effects", func() bool { return w.effects() == 600 })
 }
 
 func TestAnAddedPartitionIsReadFromItsBeginning(t *testing.T) {

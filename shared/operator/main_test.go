@@ -12,6 +12,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(helperDSN) != "" {
+		os.Exit(runHelper())
+	}
 	// The tests wait for sessions, timeouts and outages far more than they compute.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {

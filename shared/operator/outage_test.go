@@ -6,11 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/faulttest"
-	"github.com/feira-shop/feira/shared/kafka"
-	"github.com/feira-shop/feira/shared/pg"
 )
 
 // A frozen owner that wakes after its successor's commit meets the successor's rows first. It must not take them
@@ -68,88 +65,4 @@ func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
 	if n := w.count("select count(*) from parked"); n != 0 {
 		t.Errorf("%d records parked", n)
 	}
-}
-
-func TestABrokerThatComesBackIsUsedAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.broker.Close()
-	dir := t.TempDir()
-	open := func(listen string) *kafka.Embedded {
-		e, err := kafka.StartEmbedded(t.Context(), kafka.EmbeddedOptions{Listen: listen, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		return e
-	}
-	w.broker = open("")
-	if err := kafka.EnsureTopics(t.Context(), w.broker.Config("tests"), []events.Topic{facts}, kafka.EnsureOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.connect()
-	o := w.operator(w.definition(&ledger{}, facts), "m1")
-	stop := w.start(o)
-	w.publishFacts(facts, 10)
-	w.awaitEffects(10)
-	address := w.broker.Brokers()[0]
-	w.broker.Close()
-	o.mu.Lock()
-	r := o.current
-	o.mu.Unlock()
-	w.await("the outage", func() bool { _, err := r.topicID(facts.Name); return err != nil })
-	w.broker = open(address)
-	w.publishFacts(facts, 10)
-	w.awaitEffects(20)
-	w.broker.Close() // and a stop without a broker
-	begun := time.Now()
-	stop()
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("the stop took %s", took)
-	}
-}
-
-func TestADatabaseThatComesBackIsUsedAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, facts)
-	cut, dsn := newCutter(t, w.db.DSN, unseen)
-	pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "outage", MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	w.store = eventstore.New(pool, eventstore.Options{Service: "tests", Registry: w.store.Registry()})
-	o := w.operator(w.definition(&remembering{}, facts), "m1")
-	w.start(o)
-	w.publishFacts(facts, 10)
-	w.awaitEffects(10)
-	cut.down.Store(true)
-	w.publishFacts(facts, 10)
-	w.await("a failed batch", func() bool { return cut.refused.Load() > 5 })
-	w.exactlyOnce(10)
-	cut.down.Store(false)
-	w.awaitEffects(20)
-	if n := w.count("select count(*) from parked"); n != 0 {
-		t.Errorf("%d records parked by an outage", n)
-	}
-}
-
-// Members that come and go leave nothing out and do nothing twice.
-func TestRebalancesKeepEffectsExact(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, facts)
-	def := w.definition(&ledger{}, facts)
-	def.MaxBatch = 25
-	w.start(w.operator(def, "m1"))
-	published := 0
-	for range 3 {
-		published += len(w.publishFacts(facts, 180))
-		second := w.operator(def, "m2")
-		stop := w.start(second)
-		w.await("the second member", func() bool { return second.Health() == nil })
-		published += len(w.publishFacts(facts, 180))
-		stop()
-	}
-	w.awaitEffects(published)
-	w.stateFollowsCheckpoints()
 }

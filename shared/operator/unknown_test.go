@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/pg"
 )
 
@@ -138,46 +139,14 @@ func (p *passage) back() {
 	}
 }
 
-func TestACutCommitTakesEffectOnce(t *testing.T) {
-	t.Parallel()
-	for name, how := range map[string]cut{"before the server has it": unseen, "before its answer arrives": answered} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, facts)
-			cut, dsn := newCutter(t, w.db.DSN, how)
-			pool, err := pg.Open(t.Context(), dsn, pg.PoolOptions{Name: "cut", MaxConns: 4})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			direct := w.store
-			w.store = eventstore.New(pool, eventstore.Options{Service: "tests", Registry: direct.Registry()})
-			s := &remembering{}
-			o := w.operator(w.definition(s, facts), "m1")
-			w.start(o)
-			w.publishFacts(facts, 30)
-			w.awaitEffects(30)
-			for range 5 {
-				cut.armed.Store(1)
-				n := w.effects()
-				w.publishFacts(facts, 30)
-				w.awaitEffects(n + 30)
-			}
-			if cut.cuts.Load() < 5 {
-				t.Errorf("only %d commits were cut", cut.cuts.Load())
-			}
-			w.await("the memory", func() bool { return s.total() == w.effects() })
-			if s.unsettled() != 0 {
-				t.Error("an outcome was never told to the handler")
-			}
-		})
-	}
-}
-
 // A replay moves no offset. So a lost attempt that arrives after all could not be told from the next one, were
 // its epoch not taken away first; and whether it was committed, only the parked rows tell.
-func TestACutReplayTakesEffectOnce(t *testing.T) {
+func TestFaultCutReplay(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 7, Name: "Connections cut around the commit of a replay",
+		Does: "the commit of a replay is lost, loses its answer, or arrives when the next attempt is under way: the event takes effect once",
+	})
 	for name, how := range map[string]cut{"arriving late": late, "before its answer arrives": answered, "before the server has it": unseen} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,6 +47,7 @@ type world struct {
 	db     *pgtest.DB
 	store  *eventstore.Store
 	broker *kafka.Embedded
+	kafka  kafka.Config // leads to it
 	client *kgo.Client
 	seq    int64
 	last   map[place]int64
@@ -58,6 +59,7 @@ func newWorld(tb testing.TB, topics ...events.Topic) *world {
 	w.db = pgtest.New(tb, eventstore.Migrations(), Migrations(), effectsSet)
 	w.store = w.newStore(w.db)
 	w.broker = kafkatest.New(tb, topics...)
+	w.kafka = w.broker.Config("tests")
 	w.connect()
 	return w
 }
@@ -65,7 +67,7 @@ func newWorld(tb testing.TB, topics ...events.Topic) *world {
 func (w *world) connect() {
 	w.t.Helper()
 	var err error
-	w.client, err = kgo.NewClient(kgo.SeedBrokers(w.broker.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	w.client, err = kgo.NewClient(kgo.SeedBrokers(w.kafka.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -202,7 +204,7 @@ func (w *world) definition(h Handler, topics ...events.Topic) Definition {
 
 // operator is one with little patience.
 func (w *world) operator(def Definition, member string) *Operator {
-	o := New(def, Options{Store: w.store, Kafka: w.broker.Config("tests"), Member: member})
+	o := New(def, Options{Store: w.store, Kafka: w.kafka, Member: member})
 	o.timing.control = 20 * time.Millisecond
 	o.timing.guard = 50 * time.Millisecond
 	o.timing.replacedGrace = 300 * time.Millisecond

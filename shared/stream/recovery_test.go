@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/operator"
 )
 
@@ -93,21 +94,27 @@ func (f *faulty) Settle(committed bool) {
 	f.Stateful.Settle(committed)
 }
 
-// TestTheVerdictsAreThoseOfAnUninterruptedRun whatever happens to the operator, and wherever in a batch's life.
-func TestTheVerdictsAreThoseOfAnUninterruptedRun(t *testing.T) {
+// The verdicts are those of an uninterrupted run, whatever happens to the operator, and wherever in a batch's life.
+func TestFaultStateInMemory(t *testing.T) {
 	t.Parallel()
-	const clicksEach = 250
+	run := faulttest.Begin(t, faulttest.Plan{
+		Number: 4, Name: "State in memory",
+		Does: "the process ends before, within or after a batch, a batch is rolled back, its connection is cut at the commit, or another owner " +
+			"takes over: the verdicts are those of an uninterrupted run that remembers everything",
+	})
+	times := run.Times(2, 10)
+	clicksEach := 125 * times
 	for name, at := range map[string]moment{"before apply": beforeApply, "after apply": afterApply, "after commit": afterCommit} {
 		t.Run("the process ends "+name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			gone := make(chan struct{}, 1)
-			f := &faults{every: 4, left: 2, at: at, happens: func(context.Context, *eventstore.Tx) error {
+			f := &faults{every: 4, left: times, at: at, happens: func(context.Context, *eventstore.Tx) error {
 				gone <- struct{}{} // nothing of this handler is used any more
 				return errFault
 			}}
 			b.history(clicksEach)
-			for range 2 {
+			for range times {
 				stop := b.run(f.in(definition("tests.judge")), "m1")
 				select {
 				case <-gone:
@@ -118,6 +125,7 @@ func TestTheVerdictsAreThoseOfAnUninterruptedRun(t *testing.T) {
 			}
 			b.run(f.in(definition("tests.judge")), "m1")
 			b.check()
+			run.Count("faults", times)
 		})
 	}
 	for name, happens := range map[string]func(b *bed) func(context.Context, *eventstore.Tx) error{
@@ -140,13 +148,14 @@ func TestTheVerdictsAreThoseOfAnUninterruptedRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			f := &faults{every: 4, left: 2, at: afterApply, happens: happens(b)}
+			f := &faults{every: 4, left: times, at: afterApply, happens: happens(b)}
 			b.history(clicksEach)
 			b.run(f.in(definition("tests.judge")), "m1")
 			b.check()
 			if f.left != 0 {
 				t.Errorf("%d faults did not happen", f.left)
 			}
+			run.Count("faults", times)
 		})
 	}
 }
