@@ -19,8 +19,8 @@ type ownStore struct {
 	admin `embed:""`
 
 	Service string `arg:"" help:"The service; it must be stopped, all its replicas."`
-	DryRun  bool   `xor:"sure" required:"" help:"Only say what would be done."`
-	Yes     bool   `xor:"sure" required:"" help:"Do it."`
+	DryRun  bool   `help:"Only say what would be done; nothing is changed."`
+	Yes     bool   `help:"Do it without asking."`
 }
 
 // find gives the service and the address of its database.
@@ -50,14 +50,20 @@ func (c *republishCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := relay.PublishAnew(ctx, dsn, d.Publishes, c.DryRun, c.note("republish"))
+	a, err := relay.PublishAnew(ctx, dsn, d.Publishes, true, nil)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s is published to %s up to position %d of %d\n", c.Service, d.Publishes.Name, a.Position, a.Newest)
+	what := fmt.Sprintf("%s, published to %s up to position %d of %d, would be published anew, from position 1", c.Service, d.Publishes.Name, a.Position, a.Newest)
 	if c.DryRun {
-		fmt.Println("it would be published anew, from position 1; nothing was changed")
+		fmt.Println(what + "; nothing was changed")
 		return nil
+	}
+	if err := confirm(ctx, what, c.Yes); err != nil {
+		return err
+	}
+	if _, err := relay.PublishAnew(ctx, dsn, d.Publishes, false, c.note("republish")); err != nil {
+		return err
 	}
 	fmt.Printf("start %s: it publishes anew, from position 1. Then, for each operator that stopped with TopicReplacedError:\n"+
 		"feira admin accept-gap --yes OPERATOR %s all\n", c.Service, d.Publishes.Name)
@@ -78,16 +84,23 @@ func (c *recoverCmd) Run(ctx context.Context) error {
 	if !d.FromLog {
 		return fmt.Errorf("%s keeps more than it publishes, which is not on the topic: restore a later backup, or promote a replica that has the events", c.Service)
 	}
-	r, err := relay.Recover(ctx, dsn, c.kafka("feira-admin"), d.Publishes, c.DryRun, c.note("recover"))
+	r, err := relay.Recover(ctx, dsn, c.kafka("feira-admin"), d.Publishes, true, nil)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s has %d events of %d streams that the store lost; %d events were written since, and come after them\n",
-		d.Publishes.Name, r.Events, len(r.Streams), r.Moved)
+	what := fmt.Sprintf("%s has %s of %s that the store lost; %s since, to come after them",
+		d.Publishes.Name, plural(r.Events, "event"), plural(len(r.Streams), "stream"), plural(r.Moved, "event"))
 	if c.DryRun {
-		fmt.Println("nothing was changed")
+		fmt.Println(what + "; nothing was changed")
 		return nil
 	}
+	if err := confirm(ctx, what, c.Yes); err != nil {
+		return err
+	}
+	if r, err = relay.Recover(ctx, dsn, c.kafka("feira-admin"), d.Publishes, false, c.note("recover")); err != nil {
+		return err
+	}
+	fmt.Println(plural(r.Events, "event"), "came back")
 	pool, err := pg.Open(ctx, dsn, pg.PoolOptions{Name: "feira-admin", MaxConns: 2})
 	if err != nil {
 		return err
