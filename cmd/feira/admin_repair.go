@@ -42,6 +42,9 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%d streams examined, %d states differed", done.Streams, done.Changed)
+	if done.Archived > 0 {
+		fmt.Printf(", %d were left as they are because their histories are archived", done.Archived)
+	}
 	if c.DryRun {
 		fmt.Print("; nothing was written")
 	}

@@ -104,11 +104,12 @@ func TestErrorsAreClassified(t *testing.T) {
 	tests := map[class][]error{
 		deterministic: {
 			Reject(errors.New("no such product")), fmt.Errorf("wrapped: %w", Reject(errors.New("x"))),
-			pg("23505"), pg("22003"), &eventstore.TooLargeError{}, &eventstore.InvalidError{},
+			pg("23505"), pg("22003"), &eventstore.TooLargeError{}, &eventstore.InvalidError{}, &eventstore.ArchivedError{},
 		},
 		transient: {
 			context.Canceled, context.DeadlineExceeded, Reject(context.Canceled), Reject(fmt.Errorf("x: %w", context.DeadlineExceeded)),
 			pg("40P01"), pg("55P03"), pg("57P01"), pg("53300"), pg("42P01"), pg("FE001"),
+			&pgconn.PgError{Code: "23514", TableName: "events"}, // there is no part yet
 			&eventstore.ConflictError{}, eventstore.ErrUnknown, errors.New("whatever"), errNotNow,
 		},
 		tooLong: {pg("25P03"), pg("57014")},

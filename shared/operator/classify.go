@@ -41,7 +41,8 @@ func classify(err error) class {
 	var rejected *RejectedError
 	var large *eventstore.TooLargeError
 	var invalid *eventstore.InvalidError
-	if errors.As(err, &rejected) || errors.As(err, &large) || errors.As(err, &invalid) || eventstore.Deterministic(err) {
+	var archived *eventstore.ArchivedError // until a person brings it back: only what needs it waits
+	if errors.As(err, &rejected) || errors.As(err, &large) || errors.As(err, &invalid) || errors.As(err, &archived) || eventstore.Deterministic(err) {
 		return deterministic
 	}
 	return transient

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,8 @@ const rebuildBatch = 100
 type Rebuilt struct {
 	Streams int // examined
 	Changed int // whose kept state was not what their events give, or of another shape
+	// Archived are those whose events are not all there: their states are left as they are.
+	Archived int
 }
 
 // Rebuild computes the kept state of every stream anew from its events and writes what differs, a hundred streams in a
@@ -26,9 +29,10 @@ func (d Definition) Rebuild(ctx context.Context, store *eventstore.Store, dry bo
 	var done Rebuilt
 	var batch []string
 	flush := func() error {
-		changed, err := d.rebuild(ctx, store, batch, dry)
+		changed, archived, err := d.rebuild(ctx, store, batch, dry)
 		done.Streams += len(batch)
 		done.Changed += changed
+		done.Archived += archived
 		batch = batch[:0]
 		progress(done)
 		return err
@@ -48,15 +52,20 @@ func (d Definition) Rebuild(ctx context.Context, store *eventstore.Store, dry bo
 	return done, nil
 }
 
-func (d Definition) rebuild(ctx context.Context, store *eventstore.Store, names []string, dry bool) (changed int, err error) {
+func (d Definition) rebuild(ctx context.Context, store *eventstore.Store, names []string, dry bool) (changed, archived int, err error) {
 	err = store.Within(ctx, func(ctx context.Context, tx *eventstore.Tx) error {
-		changed = 0
+		changed, archived = 0, 0
 		kept, err := tx.Load(ctx, names)
 		if err != nil {
 			return err
 		}
 		for _, s := range kept {
 			state, kind, err := d.fold(ctx, tx, s)
+			var gone *eventstore.ArchivedError
+			if errors.As(err, &gone) {
+				archived++
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -71,7 +80,7 @@ func (d Definition) rebuild(ctx context.Context, store *eventstore.Store, names 
 		}
 		return nil
 	})
-	return changed, err
+	return changed, archived, err
 }
 
 // UnknownStreamError says that a stream is of no kind that the service declares.

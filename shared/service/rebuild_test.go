@@ -36,12 +36,17 @@ func TestRebuild(t *testing.T) {
 	}{{true, 112}, {false, 112}, {false, 0}} {
 		reports := 0
 		done, err := d.Rebuild(t.Context(), r.Runtime.Store, c.dry, func(Rebuilt) { reports++ })
-		if err != nil || done != (Rebuilt{250, c.changed}) || reports != 3 {
+		if err != nil || done != (Rebuilt{Streams: 250, Changed: c.changed}) || reports != 3 {
 			t.Errorf("dry %v: %+v, %v, %d reports, want %d changed", c.dry, done, err, reports, c.changed)
 		}
 	}
 	if n := g.count("select count(*) from streams where state::text <> '1' and version > 0"); n != 0 {
 		t.Errorf("%d states are wrong", n)
+	}
+	exec("insert into archived_streams (stream, version) values ('points-7', 1)")
+	exec("with e as (delete from events where stream = 'points-7' returning *) update streams set state = '7' where stream = 'points-7'")
+	if done, err := d.Rebuild(t.Context(), r.Runtime.Store, false, func(Rebuilt) {}); err != nil || done != (Rebuilt{Streams: 250, Archived: 1}) {
+		t.Errorf("with an archived history: %+v, %v", done, err)
 	}
 	exec("update events set type = 'shop.feira.points.hidden.v1' where stream = 'points-3'")
 	var unknown *decider.UnknownHistoryError
