@@ -129,7 +129,7 @@ func TestFaultBrokerCuts(t *testing.T) {
 		w.await("effects", func() bool { return w.effects() > more })
 		if dice.IntN(4) == 0 {
 			network.Hang()
-			<-time.After(time.Duration(dice.IntN(3000)) * time.Millisecond)
+			<-time.After(time.Duration(dice.Int64N(int64(run.For(3*time.Second, 20*time.Second)))))
 			network.Heal()
 		}
 		network.Cut()

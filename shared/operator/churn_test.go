@@ -21,36 +21,22 @@ func TestFaultRebalances(t *testing.T) {
 		Number: 6, Name: "Rebalance churn",
 		Does: "a member joins or leaves every 2 s, 1 % of the batches fail for a while, 0.5 % of the events can never be applied: " +
 			"these and those behind them of their keys are parked, no other one, every other event took effect once and in order, " +
-			"and all is settled 15 s after the last event",
+			"state in memory is that of the database, and all is settled 15 s after the last event",
 	})
 	w := newWorld(t, facts)
 	poison := poisonous(run.Dice())
-	def := w.definition(&ledger{poison: poison, before: shaky(run.Dice())}, facts)
+	before, members := shaky(run.Dice()), &crowd{}
+	def := w.definition(nil, facts)
 	def.MaxBatch = 25
-	dice, load := run.Dice(), w.load(run.Dice(), 60*time.Millisecond)
-	members := map[string]func(){"m0": w.start(w.operator(def, "m0"))}
-	change := time.NewTicker(2 * time.Second)
-	defer change.Stop()
-	for end := time.After(run.For(8*time.Second, 3*time.Minute)); ; {
-		name := "m" + strconv.Itoa(1+dice.IntN(3)) // m0 stays
-		if stop := members[name]; stop != nil {
-			stop()
-			delete(members, name)
-			run.Count("members that left", 1)
-		} else {
-			members[name] = w.start(w.operator(def, name))
-			run.Count("members that joined", 1)
-		}
-		select {
-		case <-change.C:
-			continue
-		case <-end:
-		}
-		break
+	def.Handler = func(*eventstore.Store) Handler {
+		return members.add(&remembering{ledger: ledger{poison: poison, before: before}})
 	}
+	load := w.load(run.Dice(), 60*time.Millisecond)
+	w.churn(run, def)
 	log := load.stop()
 	quiet := time.Now()
 	w.agrees(log, poison)
+	w.await("the memory of all members", func() bool { return members.total() == w.effects() })
 	took := time.Since(quiet)
 	if took > 15*time.Second {
 		t.Errorf("settled %s after the last event, want at most 15 s", took)
@@ -59,6 +45,48 @@ func TestFaultRebalances(t *testing.T) {
 	run.Count("events", len(log))
 	run.Count("parked for themselves", w.count("select count(*) from parked where reason = $1", reasonRejected))
 	run.Count("parked behind them", w.count("select count(*) from parked where reason = $1", reasonWaiting))
+}
+
+// crowd are the handlers of all members that ever were. One that stopped remembers nothing any more.
+type crowd struct {
+	mu  sync.Mutex
+	all []*remembering
+}
+
+func (c *crowd) add(r *remembering) *remembering {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, r)
+	return r
+}
+
+func (c *crowd) total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, r := range c.all {
+		n += r.total()
+	}
+	return n
+}
+
+// churn has a member join or leave every 2 s; m0 stays.
+func (w *world) churn(run *faulttest.Run, def Definition) {
+	w.start(w.operator(def, "m0"))
+	dice, members := run.Dice(), map[string]func(){}
+	change := time.NewTicker(2 * time.Second)
+	defer change.Stop()
+	for end := time.Now().Add(run.For(8*time.Second, 3*time.Minute)); time.Now().Before(end); <-change.C {
+		name := "m" + strconv.Itoa(1+dice.IntN(3))
+		if stop := members[name]; stop != nil {
+			stop()
+			delete(members, name)
+			run.Count("members that left", 1)
+			continue
+		}
+		members[name] = w.start(w.operator(def, name))
+		run.Count("members that joined", 1)
+	}
 }
 
 // poisonous draws the events that can never be applied, one in 200.
