@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/kafka"
 )
 
@@ -100,11 +101,14 @@ func faults() map[string]func(f *faulty) {
 	return all
 }
 
-func TestOrderHoldsThroughEveryProduceError(t *testing.T) {
+func TestFaultProduceErrors(t *testing.T) {
 	t.Parallel()
+	run := faulttest.Begin(t, faulttest.Plan{Name: "Produce errors",
+		Does: "fails a send in every way a broker can, once and for longer than a batch is retried: each event is written, the first occurrences of each partition in their order"})
 	for name, inject := range faults() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			run.Count("faults", 1)
 			f := newFaulty(t, 2)
 			inject(f)
 			drain(t, throughPublisher(t, f.config()))

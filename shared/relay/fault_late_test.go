@@ -58,6 +58,9 @@ func TestFaultLateCommit(t *testing.T) {
 	if n := e.oracle(l.committed.Load()); n != 0 {
 		t.Errorf("%d events were repeated", n)
 	}
+	if t.Failed() {
+		return // what was skipped never arrives
+	}
 	lag := tail.lags(int(l.committed.Load()))
 	run.Found("relay lag p50, p99, worst", lag[len(lag)/2].String()+", "+lag[len(lag)*99/100].String()+", "+lag[len(lag)-1].String())
 	if p99 := lag[len(lag)*99/100]; p99 > 5*time.Second {

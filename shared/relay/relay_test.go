@@ -104,8 +104,10 @@ func TestFaultCursorStopsBeforeTheFailedEvent(t *testing.T) {
 	fault := e.broker.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Partitions: []int32{partition}, Err: kerr.MessageTooLarge, Count: -1})
 	e.append(placed, other, other, other, "failing", other, "failing", other, "failing", other, other)
 	r, _ := e.start()
-	if err := fault.Wait(t.Context(), 3); err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
+	defer cancel()
+	if err := fault.Wait(ctx, 3); err != nil {
+		t.Fatalf("the failed event is not sent again: %v; the cursor is at %d", err, e.cursor())
 	}
 	if got := e.cursor(); got != 3 {
 		t.Fatalf("the cursor is at %d, want 3", got)
