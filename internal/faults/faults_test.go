@@ -10,7 +10,7 @@ import (
 // A mutant whose text is gone, or whose test is, proves nothing any more.
 func TestEveryMutantStillFitsTheProgram(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
-	tests, err := find(".")
+	tests, err := find(".", "Test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTheTestsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := find(dir)
+	got, err := find(dir, "TestFault")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ func (t test) run(ctx context.Context, b *book) result {
 	return r
 }
 
-// find lists the fault tests of the module below root, in the order of their folders.
-func find(root string) ([]test, error) {
+// find lists the tests of the module below root whose names begin so, in the order of their folders.
+func find(root, prefix string) ([]test, error) {
 	var tests []test
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -49,7 +49,7 @@ func find(root string) ([]test, error) {
 			return err
 		}
 		for _, decl := range file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "TestFault") {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, prefix) {
 				tests = append(tests, test{"./" + filepath.ToSlash(dir), f.Name.Name, tagged(file, "e2e")})
 			}
 		}

@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
 )
 
 // options are the flags.
@@ -21,6 +23,7 @@ type options struct {
 	Tests   bool    `default:"true" negatable:"" help:"Run the fault tests."`
 	Mutants bool    `default:"true" negatable:"" help:"Run the mutants."`
 	E2E     bool    `name:"e2e" default:"true" negatable:"" help:"Also what runs on real Kafka and Postgres; needs Docker, and make images."`
+	Jobs    int     `short:"j" default:"1" help:"So many at a time; what measures time needs a core of its own."`
 	Fresh   bool    `help:"Forget what has passed."`
 	Report  string  `default:"docs/faults.md" help:"File of the report; written when nothing is left to run and nothing was left out."`
 
@@ -41,14 +44,14 @@ func main() {
 
 // all runs what has not passed yet.
 func (o *options) all(ctx context.Context) error {
-	if o.Scale <= 0 || o.Scale > 1 {
-		return fmt.Errorf("--scale=%v: expected above 0 and at most 1", o.Scale)
+	if o.Scale <= 0 || o.Scale > 1 || o.Jobs < 1 {
+		return fmt.Errorf("--scale=%v --jobs=%d: expected a scale above 0 and at most 1, and at least one job", o.Scale, o.Jobs)
 	}
 	var err error
 	if o.only, err = regexp.Compile(o.Run); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
-	tests, err := find(".")
+	tests, err := find(".", "TestFault")
 	if err != nil {
 		return err
 	}
@@ -58,27 +61,9 @@ func (o *options) all(ctx context.Context) error {
 	}
 	fmt.Printf("seed %d, %v of the full size, %s\n", book.Seed, o.Scale, book.dir)
 	steps := o.steps(tests)
-	failed := 0
-	for i, s := range steps {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		was, done := book.result(s)
-		if !done {
-			p := begin(fmt.Sprintf("[%*d/%d] %s", len(fmt.Sprint(len(steps))), i+1, len(steps), s.name()))
-			was = s.run(ctx, book)
-			p.end(was)
-			if ctx.Err() != nil {
-				return ctx.Err() // it was interrupted, that is no result
-			}
-			if err := book.keep(s, was); err != nil {
-				return err
-			}
-		}
-		if !was.Good {
-			failed++
-			fmt.Printf("%s\n%s\n", s.name(), was.Said)
-		}
+	failed, err := o.work(ctx, book, steps)
+	if err != nil {
+		return err
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d failed", failed, len(steps))
@@ -88,6 +73,39 @@ func (o *options) all(ctx context.Context) error {
 		return nil
 	}
 	return writeReport(o.Report, book, steps)
+}
+
+// work runs the steps that have not passed yet, so many at a time, and counts those that fail.
+func (o *options) work(ctx context.Context, b *book, steps []step) (failed int, err error) {
+	p := newProgress(len(steps))
+	defer p.close()
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(o.Jobs)
+	for _, s := range steps {
+		if _, done := b.result(s); done {
+			p.known()
+			continue
+		}
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			end := p.begin(s.name())
+			r := s.run(ctx, b)
+			end(r)
+			if ctx.Err() != nil {
+				return ctx.Err() // it was interrupted, that is no result
+			}
+			if !r.Good {
+				mu.Lock()
+				defer mu.Unlock()
+				failed++
+			}
+			return b.keep(s, r)
+		})
+	}
+	return failed, group.Wait()
 }
 
 // steps are the tests and the mutants that were asked for.
