@@ -18,6 +18,7 @@ var catalogue = operator.Definition{
 	Name:    "orders.catalogue",
 	Topics:  []events.Topic{events.Catalog},
 	Types:   []string{events.ProductChanged{}.EventType()},
+	Tables:  []string{"products"},
 	Handler: func(*eventstore.Store) operator.Handler { return replica{} },
 }
 

@@ -28,6 +28,9 @@ type Definition struct {
 	Types []string
 	// MaxBatch bounds a transaction; 0 means 500 records.
 	MaxBatch int
+	// Tables are those that the handler alone keeps, and all that it reads and writes: their content follows from the
+	// events of the topics, so [Rebuild] can make it anew. nil: there are none such.
+	Tables []string
 	// Handler makes the handler of one running operator.
 	Handler func(store *eventstore.Store) Handler
 }
