@@ -8,6 +8,16 @@
 // connection is learned by writing the same events again. [Store.Begin] and [Store.Within] are transactions that also
 // write rows of the service; operators and commands over several streams use them.
 //
+// # Parts
+//
+// The table of events is made of parts, ranges of [PartSize] positions. [Store.Run] sees to it that they reach at least
+// one part's size ahead: it looks every 5 s, and whenever this process has written a quarter of a part. A part is made
+// empty and then attached, which no writer or reader waits for. Should there be none for a position, nothing is
+// written, the part is made at once and the append tried again; it is not taken for a fault of the events.
+//
+// Unique (stream, version) is an index of each part; across parts it follows from the locked row of streams and
+// es_check. Old parts can be archived (package archive). Reading what is archived ends with [*ArchivedError].
+//
 // # The order of locks
 //
 // Everybody who appends locks in this order, or deadlocks with those who do:
@@ -24,10 +34,14 @@
 //
 //   - es_streams(a es_appends, skip boolean) → (status smallint[], actual bigint[]): step 1, and the jobs of step 2
 //   - es_require(a, status, actual): raises FE002 or FE003 unless all were accepted
-//   - es_events(a, status): step 4
+//   - es_events(a, status): es_check, and step 4
+//   - es_check(a, status): raises unique_violation unless the events of each accepted request are just the versions
+//     between its expected and its new one
 //   - es_lock_key() → bigint: of the store lock, for those who must know that no event is stamped and not committed
 //   - es_append(a, skip): es_streams and es_events; says of each request what became of it (the group commit)
 //   - es_commit(a): es_streams, es_require, es_events
+//   - es_make_parts(size, reach): makes parts until they go at least size positions beyond reach (null: the last drawn)
+//   - es_parts(), es_archived(), es_changed_at(stream, version): what there is
 //
 // A function for [Tx.Commit] that does more takes its own parameters first and the appends last:
 //
