@@ -156,9 +156,14 @@ func (e *env) drained() {
 
 func (e *env) until(what string, ok func() bool) {
 	e.t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+	e.within(patience, what, ok)
+}
+
+func (e *env) within(d time.Duration, what string, ok func() bool) {
+	e.t.Helper()
+	for deadline := time.Now().Add(d); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			e.t.Fatalf("waited %s in vain until %s", patience, what)
+			e.t.Fatalf("waited %s in vain until %s", d, what)
 		}
 	}
 }

@@ -19,18 +19,24 @@ func TestFaultTwoRelays(t *testing.T) {
 	t.Parallel()
 	run := faulttest.Begin(t, faulttest.Plan{Number: 3, Name: "Two relays",
 		Does: "stops the leader's process for 20 s, ends its session or both: the order of each key holds, the other takes over within 10 s, the woken leader writes at most one batch"})
+	times := run.Times(2, 30)
 	d := &duels{run: run, hold: run.For(5*time.Second, 20*time.Second)}
 	var all sync.WaitGroup
 	for lane := range sideBySide {
 		all.Go(func() {
-			for i := lane; i < run.Times(2, 30); i += sideBySide {
+			for i := lane; i < times; i += sideBySide {
 				t.Run(fmt.Sprint(i), func(t *testing.T) { d.fight(t, i) }) // at once, however many tests may run in parallel
 			}
 		})
 	}
 	all.Wait()
+	if times >= 8 && d.woken == 0 { // one that is slow to wake gives up before it sends, but not all are
+		t.Error("no woken leader wrote anything, so this proves nothing about them")
+	}
 	run.Found("takeover, slowest", d.slowest.Round(time.Millisecond).String())
 }
+
+const longestTakeover = 10 * time.Second
 
 type duels struct {
 	run  *faulttest.Run
@@ -38,6 +44,7 @@ type duels struct {
 
 	mu      sync.Mutex
 	slowest time.Duration
+	woken   int64 // records that leaders wrote which had been replaced
 }
 
 func (d *duels) fight(t *testing.T, i int) {
@@ -74,9 +81,12 @@ func (d *duels) fight(t *testing.T, i int) {
 	e.until("the woken one asks for the lead again", func() bool { return e.sessions() == 2 })
 	woken := e.ends() - before
 	d.run.Count("records of woken leaders", int(woken))
-	if woken > maxEvents || at == beforeSend && woken == 0 || at != beforeSend && woken != 0 {
-		t.Errorf("stopped at %s, the woken leader wrote %d records: at most one batch was expected, and one if it was about to", at, woken)
+	if woken > maxEvents || at != beforeSend && woken != 0 {
+		t.Errorf("stopped at %s, the woken leader wrote %d records: at most one batch was expected, and none unless it was about to", at, woken)
 	}
+	d.mu.Lock()
+	d.woken += woken
+	d.mu.Unlock()
 
 	again := newLoad()
 	leader, began = e.holder(), time.Now()
@@ -93,7 +103,7 @@ func (d *duels) fight(t *testing.T, i int) {
 func (d *duels) takenOver(e *env, leader int, began time.Time) {
 	e.t.Helper()
 	from := e.cursor()
-	e.until("another one leads and publishes", func() bool {
+	e.within(patience/2, "another one leads and publishes", func() bool {
 		now := e.holder()
 		return now != 0 && now != leader && e.cursor() > from
 	})
@@ -101,7 +111,7 @@ func (d *duels) takenOver(e *env, leader int, began time.Time) {
 	d.mu.Lock()
 	d.slowest = max(d.slowest, took)
 	d.mu.Unlock()
-	if took > 10*time.Second {
+	if took > longestTakeover {
 		e.t.Errorf("the takeover took %s", took)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,12 +63,15 @@ func signaller(text string) func(point) {
 		_, _ = fmt.Fprintf(os.Stderr, "%s=%q: %v\n", helperSignal, text, err)
 		os.Exit(1)
 	}
+	awake := make(chan os.Signal, 1)
+	signal.Notify(awake, syscall.SIGCONT)
 	return func(p point) {
 		if p != at {
 			return
 		}
 		if left--; left == 0 {
 			_ = syscall.Kill(os.Getpid(), s) // to itself, it cannot fail
+			<-awake                          // this thread may run on until another one has taken the signal
 		}
 	}
 }
