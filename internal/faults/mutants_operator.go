@@ -130,10 +130,10 @@ var operatorMutants = []mutant{
 		test:       test{Package: "./shared/stream", Test: "TestFaultStateInMemory"},
 	},
 	{
-		Protection: "the release of state that has another owner",
-		File:       "shared/stream/checkpoint.go",
-		Old:        "	s := newShard[S]()\n",
-		New:        "	s := p.shards[shardKey{c.Topic, c.Partition}]\n	if s == nil {\n		s = newShard[S]()\n	}\n",
+		Protection: "the state saved with its checkpoint",
+		File:       "shared/stream/process.go",
+		Old:        "	return p.save(tx)\n",
+		New:        "	return nil\n",
 		test:       test{Package: "./shared/stream", Test: "TestFaultStateInMemory"},
 	},
 }

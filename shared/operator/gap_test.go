@@ -194,32 +194,53 @@ func TestFaultTopicRecreated(t *testing.T) {
 	t.Parallel()
 	faulttest.Begin(t, faulttest.Plan{
 		Number: 8, Name: "A topic recreated under its consumer",
-		Does: "a topic is deleted and made again: the operator stops by name, and begins anew on it when a person says so",
+		Does: "a topic is deleted and made again while an operator runs, or is down and the new topic has grown longer than the old one: " +
+			"it stops by name, and begins anew when a person says so",
 	})
-	w := newWorld(t, facts)
-	w.publishOn(0, 10)
-	o := w.operator(w.definition(&ledger{}, facts), "m1")
-	w.start(o)
-	w.awaitEffects(10)
-	ctx := context.Background()
-	if _, err := w.admin().DeleteTopics(ctx, facts.Name); err != nil {
-		t.Fatal(err)
+	for name, down := range map[string]bool{"under a running operator": false, "while it is down": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, facts)
+			w.publishOn(0, 10)
+			o := w.operator(w.definition(&ledger{}, facts), "m1")
+			stopOperator := w.start(o)
+			w.awaitEffects(10)
+			if down {
+				stopOperator()
+			}
+			w.recreate()
+			if down {
+				w.publishOn(0, 15)
+				o = w.operator(w.definition(&ledger{}, facts), "m1")
+				w.start(o)
+			}
+			stop := w.awaitStop(o)
+			if stop.Kind != kindTopicReplaced {
+				t.Fatalf("stopped as %+v", stop)
+			}
+			if !down {
+				w.publishOn(0, 15)
+			}
+			w.accept(o, stop)
+			w.await("the new topic's events", func() bool { return w.effects() >= 25 })
+			if n := w.count("select count(distinct id) from effects"); n != 25 || w.effects() != 25 {
+				t.Errorf("%d effects of %d events, want 25 of each", w.effects(), n)
+			}
+		})
 	}
-	if _, err := w.admin().CreateTopics(ctx, facts.Partitions, 1, nil, facts.Name); err != nil {
-		t.Fatal(err)
+}
+
+// recreate deletes the topic and makes another one of its name.
+func (w *world) recreate() {
+	w.t.Helper()
+	if _, err := w.admin().DeleteTopics(context.Background(), facts.Name); err != nil {
+		w.t.Fatal(err)
 	}
-	stop := w.awaitStop(o)
-	if stop.Kind != kindTopicReplaced {
-		t.Fatalf("stopped as %+v", stop)
+	if _, err := w.admin().CreateTopics(context.Background(), facts.Partitions, 1, nil, facts.Name); err != nil {
+		w.t.Fatal(err)
 	}
 	w.connect()                // the old client knows the old topic
 	w.last = map[place]int64{} // the relay's chain of a new topic begins anew, the store's positions do not
-	w.publishOn(0, 5)
-	w.accept(o, stop)
-	w.await("the new topic's events", func() bool { return w.effects() >= 15 })
-	if n := w.count("select count(distinct id) from effects"); n != 15 || w.effects() != 15 {
-		t.Errorf("%d effects of %d events, want 15 of each", w.effects(), n)
-	}
 }
 
 func TestACheckpointBeyondTheEndStopsByName(t *testing.T) {

@@ -46,7 +46,7 @@ func (w *world) agrees(log []*kgo.Record, poison func(id string) bool) {
 	w.t.Helper()
 	effects, parked := oracle(log, poison)
 	w.await(fmt.Sprintf("%d effects and %d parked", effects.count(), parked.count()), func() bool {
-		return w.effects() >= effects.count() && w.count("select count(*) from parked") >= parked.count()
+		return w.effects()+w.count("select count(*) from parked") >= effects.count()+parked.count()
 	})
 	w.same("effects", w.read("select partition, id from effects order by n"), effects)
 	w.same("parked", w.read(`select partition, event_id from parked order by "offset"`), parked)
