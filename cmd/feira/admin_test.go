@@ -24,7 +24,7 @@ func TestCommandsOnARunningShop(t *testing.T) {
 		run  func(*testing.T, *running)
 	}{
 		{"token", tokensAreTaken}, {"load", loadIsMeasured}, {"pause", pauseAndResume}, {"verify", verifyFindsWhatIsWrong},
-		{"rebuild", rebuildMendsStates}, {"parked", parkedRecordsAreLookedAfter},
+		{"rebuild", rebuildMendsStates}, {"rebuild of an operator", rebuildMendsTables}, {"parked", parkedRecordsAreLookedAfter},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, demo) }) {
 			return

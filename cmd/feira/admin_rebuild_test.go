@@ -1,0 +1,35 @@
+package main_test
+
+import "testing"
+
+// The replica of the catalogue that orders keeps is damaged, and made anew beside the running operator.
+func rebuildMendsTables(t *testing.T, demo *running) {
+	orders := demo.database(t, "orders")
+	kept := one[string](t, orders, "select json_agg(p order by sku)::text from products p")
+	exec1(t, orders, "update products set price_amount = price_amount + 1 where sku = 'CAFE-500G'")
+	exec1(t, orders, "delete from products where sku = (select max(sku) from products)")
+	exec1(t, orders, "insert into products values ('GHOST', 'nobody sells it', 1, 'BRL', true)")
+	wrong := demo.feira(t, "verify")
+	wrong.fails(t)
+	has(t, wrong.out, "DIFFERENCE", "CAFE-500G", "GHOST")
+	damaged := one[string](t, orders, "select json_agg(p order by sku)::text from products p")
+
+	rebuild := func(name string, args ...string) result {
+		return demo.feira(t, append([]string{"admin", "rebuild", name}, args...)...)
+	}
+	dry := rebuild("orders.catalogue", "--dry-run").ok(t)
+	has(t, dry, "applied again, 0 of them from the store", "1 missing, 1 excess, 1 different", "a row must not be there: (GHOST,", "a row is (CAFE-500G,", "nothing was changed")
+	if now := one[string](t, orders, "select json_agg(p order by sku)::text from products p"); now != damaged {
+		t.Errorf("a dry run changed %s to %s", damaged, now)
+	}
+	has(t, rebuild("orders.catalogue").ok(t), "1 missing, 1 excess, 1 different", "replaced in one transaction; orders.catalogue waited")
+	if now := one[string](t, orders, "select json_agg(p order by sku)::text from products p"); now != kept {
+		t.Errorf("rebuilt as %s, it was %s", now, kept)
+	}
+	has(t, rebuild("orders.catalogue").ok(t), "0 missing, 0 excess, 0 different", "nothing to replace")
+	has(t, demo.feira(t, "verify", "--settled", "--wait=60s").ok(t), "verify: no difference")
+	has(t, demo.feira(t, "admin", "audit", "orders.catalogue").ok(t), "rebuild", "tester", "1 different")
+
+	rebuild("orders.process").fails(t, "orders.process cannot be rebuilt", "feira admin rebuild orders", "feira verify")
+	rebuild("orders.nothing").fails(t, `no operator "orders.nothing"`, "feira admin operators")
+}
