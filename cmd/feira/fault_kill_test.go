@@ -45,7 +45,7 @@ func killsOf(run *faulttest.Run, dice *rand.Rand, d service.Definition) []string
 		add(run.Times(1, 10), operatorPoints, "@"+o.Name, 8)
 	}
 	for _, j := range d.Jobs {
-		add(run.Times(1, 3), jobPoints, "@"+j.Kind, 2) // some orders only are voided or refunded
+		add(run.Times(1, 3), jobPoints, "@"+j.Kind, 1) // few orders are voided or refunded
 	}
 	add(run.Times(1, 3), relayPoints, "", 8)
 	if d.Name == "orders" || d.Name == "payments" { // what the others decide, their operators append
