@@ -44,6 +44,13 @@ var storeMutants = []mutant{
 		test:       test{Package: inStore, Test: "TestFaultShuffledTable"},
 	},
 	{
+		Protection: "the ids by which an append of unknown outcome is recognised",
+		File:       "shared/eventstore/migrations/00001_store.sql",
+		Old:        "and q.id <> '' and e.meta ->> 'id' = q.id",
+		New:        "and q.id <> '' and e.meta ->> 'id' = ''",
+		test:       test{Package: inStore, Test: "TestFaultUnknownOutcomes"},
+	},
+	{
 		Protection: "the limit of an event's size",
 		File:       "shared/eventstore/types.go",
 		Old:        "n > MaxEventBytes {",

@@ -37,20 +37,17 @@ const (
 )
 
 // throughProxy returns the address of a proxy before dsn's server, and the proxy.
-func throughProxy(t *testing.T, dsn string, percent int) (string, *proxy) {
+func throughProxy(t *testing.T, dsn string, percent int, dice *rand.Rand) (string, *proxy) {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	must(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	seed := rand.Uint64()
-	t.Logf("proxy seed %d", seed)
 	var mu sync.Mutex
-	source := rand.New(rand.NewPCG(seed, 0))
 	p := &proxy{t: t, listener: listener, server: u.Host, percent: percent, random: func(n int) int {
 		mu.Lock()
 		defer mu.Unlock()
-		return source.IntN(n)
+		return dice.IntN(n)
 	}}
 	p.open.Go(p.accept)
 	u.Host = listener.Addr().String()

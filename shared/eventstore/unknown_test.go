@@ -12,15 +12,18 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
-// TestUnknownOutcomes cuts the connection around the commit, again and again: every append is written exactly once.
-func TestUnknownOutcomes(t *testing.T) {
+// TestFaultUnknownOutcomes cuts the connection around the commit, again and again: every append is written exactly once.
+func TestFaultUnknownOutcomes(t *testing.T) {
 	t.Parallel()
+	fault := faulttest.Begin(t, faulttest.Plan{Name: "Unknown outcomes",
+		Does: "cuts a third of the connections around the commit of appends, before, within, after and late: each append is written once"})
 	db := pgtest.New(t, eventstore.Migrations())
-	dsn, proxy := throughProxy(t, db.DSN, 33)
+	dsn, proxy := throughProxy(t, db.DSN, 33, fault.Dice())
 	defer proxy.stop()
 	pool := open(t, dsn, 4)
 	defer pool.Close()
@@ -28,7 +31,7 @@ func TestUnknownOutcomes(t *testing.T) {
 	s := eventstore.New(pool, eventstore.Options{Service: "counter", Registry: events.NewRegistry(Counted{}), Metrics: reg})
 	defer run(t, s)()
 
-	const callers, each = 8, 80
+	callers, each := 8, fault.Times(80, 600)
 	ids := make([][]string, callers)
 	var working sync.WaitGroup
 	for c := range callers {
@@ -44,7 +47,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		})
 	}
 	working.Wait()
-	expectCounts(t, reg, map[string]float64{"counted.v1 ": callers * each})
+	expectCounts(t, reg, map[string]float64{"counted.v1 ": float64(callers * each)})
 	direct := eventstore.New(db.Pool, eventstore.Options{Service: "counter"})
 	for c := range callers {
 		history, err := direct.History(t.Context(), fmt.Sprintf("counter-%d", c), eventstore.Until{})
@@ -57,8 +60,8 @@ func TestUnknownOutcomes(t *testing.T) {
 			t.Errorf("stream %d: stored %d events, appended %d, or others", c, len(stored), len(ids[c]))
 		}
 	}
-	t.Logf("%d cuts (before, within, after, late: %d %d %d %d)", proxy.total(),
-		proxy.cuts[0].Load(), proxy.cuts[1].Load(), proxy.cuts[2].Load(), proxy.cuts[3].Load())
+	fault.Count("appends", callers*each)
+	fault.Found("cuts before, within, after, late", fmt.Sprint(proxy.cuts[0].Load(), proxy.cuts[1].Load(), proxy.cuts[2].Load(), proxy.cuts[3].Load()))
 	if proxy.total() < 15 {
 		t.Errorf("only %d cuts", proxy.total())
 	}
@@ -97,12 +100,14 @@ func TestTerminatedBackends(t *testing.T) {
 	}
 }
 
-// TestWithinUnknownOutcomes does the same to transactions that also write a row of their own.
-func TestWithinUnknownOutcomes(t *testing.T) {
+// TestFaultUnknownOutcomesWithin does the same to transactions that also write a row of their own.
+func TestFaultUnknownOutcomesWithin(t *testing.T) {
 	t.Parallel()
+	fault := faulttest.Begin(t, faulttest.Plan{Name: "Unknown outcomes of transactions",
+		Does: "cuts a quarter of the connections around the commit of transactions that load, write a row of their own and append: each is done once"})
 	db := pgtest.New(t, eventstore.Migrations())
 	exec(t, db.Pool, "create table own (stream text, version bigint)")
-	dsn, proxy := throughProxy(t, db.DSN, 25)
+	dsn, proxy := throughProxy(t, db.DSN, 25, fault.Dice())
 	defer proxy.stop()
 	pool := open(t, dsn, 8)
 	defer pool.Close()
@@ -110,7 +115,7 @@ func TestWithinUnknownOutcomes(t *testing.T) {
 	s := eventstore.New(pool, eventstore.Options{Service: "counter", Metrics: reg})
 	defer run(t, s)()
 
-	const callers, each = 6, 25
+	callers, each := 6, fault.Times(25, 200)
 	var working sync.WaitGroup
 	for c := range callers {
 		stream := fmt.Sprintf("counter-%d", c%3) // two callers each
@@ -136,7 +141,7 @@ func TestWithinUnknownOutcomes(t *testing.T) {
 		})
 	}
 	working.Wait()
-	expectCounts(t, reg, map[string]float64{"counted.v1 ": callers * each})
+	expectCounts(t, reg, map[string]float64{"counted.v1 ": float64(callers * each)})
 	wrong := one[int](t, db.Pool, `select count(*) from
  (select stream, count(*) n, max(version) v from events group by 1) e
  full join (select stream, count(*) n, count(distinct version) v from own group by 1) o using (stream)
@@ -144,6 +149,8 @@ func TestWithinUnknownOutcomes(t *testing.T) {
 	if wrong != 0 || one[int](t, db.Pool, "select count(*) from events") != callers*each {
 		t.Errorf("%d of 3 streams do not have exactly %d events and rows", wrong, 2*each)
 	}
+	fault.Count("transactions", callers*each)
+	fault.Count("cuts", int(proxy.total()))
 	if proxy.total() < 15 {
 		t.Errorf("only %d cuts", proxy.total())
 	}
