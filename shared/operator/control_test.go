@@ -121,7 +121,9 @@ func TestFaultCancelledHandler(t *testing.T) {
 		tries++
 		return []error{Reject(context.Canceled), Reject(fmt.Errorf("too slow: %w", context.DeadlineExceeded)), nil}[min(tries, 3)-1]
 	}}
-	w.start(w.operator(w.definition(l, facts), "m1"))
+	def := w.definition(l, facts)
+	def.MaxBatch = 1 // such an error leads to the event at once
+	w.start(w.operator(def, "m1"))
 	w.await("all effects or parked events", func() bool { return w.effects()+w.count("select count(*) from parked") >= published })
 	w.exactlyOnce(published)
 }
