@@ -21,13 +21,13 @@ type rebuildCmd struct {
 	admin   `embed:""`
 	brokers `embed:""`
 
-	Name   string `arg:"" help:"A service, for the states of its streams; or an operator that keeps tables, such as orders.catalogue."`
+	Name   string `arg:"" help:"A service, for the states of its streams; or an operator that keeps tables or a state in memory, such as orders.catalogue or fraud.duplicates."`
 	DryRun bool   `help:"Only compare, change nothing."`
 }
 
 // Help explains both kinds.
 func (*rebuildCmd) Help() string {
-	return "Of a service, the kept state of every stream is computed anew from its events, a hundred streams in a transaction. Of an operator, the tables that it keeps are made anew beside the running one: its handler applies all events again, from the topics or, where a topic no longer has them, from the store of the topic's owner, to copies of the tables. Then, in one transaction, the running operator waits, the copies are brought to where it stands and compared, and what differs is replaced. Whenever a rebuild is ended before that, nothing has changed."
+	return "Of a service, the kept state of every stream is computed anew from its events, a hundred streams in a transaction. Of an operator, the tables that it keeps are made anew beside the running one: its handler applies all events again, from the topics or, where a topic no longer has them, from the store of the topic's owner, to copies of the tables. Then, in one transaction, the running operator waits, the copies are brought to where it stands and compared, and what differs is replaced. The state of a stream operator is made anew and replaced likewise; what it appended is compared, and never appended again. Whenever a rebuild is ended before that, nothing has changed."
 }
 
 // Run rebuilds.
@@ -128,16 +128,26 @@ func rebuildProgress(name string) func(done, of int64) {
 	}
 }
 
+func tellDifferences(tables []operator.TableDifference) {
+	for _, t := range tables {
+		fmt.Printf("%s: %s, %d missing, %d excess, %d different\n", t.Table, plural(t.Rows, "row"), t.Missing, t.Excess, t.Different)
+		for _, e := range t.Examples {
+			fmt.Println("  a row " + printable(e))
+		}
+	}
+}
+
 func (c *rebuildCmd) report(done operator.Rebuilt) error {
 	fmt.Printf("%s applied again, %d of them from the store of the topic's owner; %d left out, as they are parked or discarded\n",
 		plural(done.Records, "record"), done.Stored, done.LeftOut)
 	if done.Unread > 0 {
 		fmt.Printf("%s cannot be read and are not parked: left out as well\n", plural(done.Unread, "record"))
 	}
-	for _, t := range done.Tables {
-		fmt.Printf("%s: %s, %d missing, %d excess, %d different\n", t.Table, plural(t.Rows, "row"), t.Missing, t.Excess, t.Different)
-		for _, e := range t.Examples {
-			fmt.Println("  a row " + printable(e))
+	tellDifferences(done.Tables)
+	if o := done.Outputs; o != nil {
+		fmt.Printf("%s that the operator appended were compared, none is written again: %d missing, %d different\n", plural(o.Rows, "event"), o.Missing, o.Different)
+		for _, e := range o.Examples {
+			fmt.Println("  one " + printable(e))
 		}
 	}
 	switch {

@@ -30,6 +30,21 @@ func rebuildMendsTables(t *testing.T, demo *running) {
 	has(t, demo.feira(t, "verify", "--settled", "--wait=60s").ok(t), "verify: no difference")
 	has(t, demo.feira(t, "admin", "audit", "orders.catalogue").ok(t), "rebuild", "tester", "1 different")
 
+	rebuildMendsMemory(t, demo, rebuild)
+	rebuild("inventory.reserve").fails(t, "inventory.reserve cannot be rebuilt", "feira verify")
 	rebuild("orders.process").fails(t, "orders.process cannot be rebuilt", "feira admin rebuild orders", "feira verify")
 	rebuild("orders.nothing").fails(t, `no operator "orders.nothing"`, "feira admin operators")
+}
+
+func rebuildMendsMemory(t *testing.T, demo *running, rebuild func(string, ...string) result) {
+	t.Helper()
+	// A stream operator loses its memory of the purchases.
+	fraud := demo.database(t, "fraud")
+	has(t, rebuild("fraud.duplicates").ok(t), "state of payments/0: ", "compared, none is written again: 0 missing, 0 different", "nothing to replace")
+	if n := one[int64](t, fraud, "with gone as (delete from stream_deltas returning 1) select count(*) from gone"); n == 0 {
+		t.Error("there was no state to lose")
+	}
+	has(t, rebuild("fraud.duplicates", "--dry-run").ok(t), "a row is missing: ", "0 missing, 0 different\n", "nothing was changed")
+	has(t, rebuild("fraud.duplicates").ok(t), "0 missing, 0 different\n", "replaced in one transaction; fraud.duplicates waited")
+	has(t, rebuild("fraud.duplicates").ok(t), "nothing to replace")
 }

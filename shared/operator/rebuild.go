@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,6 +69,7 @@ type Rebuilt struct {
 	LeftOut   int64 // parked or discarded, so the running operator has not applied them either
 	Unread    int64 // that cannot be read, and are not parked any more: discarded a long time ago
 	Tables    []TableDifference
+	Outputs   *TableDifference // of a stream operator: what it said, compared with what it had to say; never written anew
 	Switched  bool
 	WaitedFor time.Duration // how long the running operator was held up by the switch
 }
@@ -86,6 +88,8 @@ type rebuild struct {
 	tables  []table
 	store   *eventstore.Store // whose unqualified names are those of the copies, and nothing else
 	handler Handler
+	state   Recomputed // the handler, if its state is in memory; then there are no copies
+	outputs outputs
 	log     *topicReader
 
 	at      map[place]position
@@ -106,12 +110,19 @@ type rebuild struct {
 // refused and done again. Readers see the old content or the new, never a mixture. A rebuild that ends half way, however
 // it ends, leaves a schema that nobody looks at, and the next one begins with its removal.
 //
+// A handler with state in memory ([Recomputed]) needs no copies: its state is made anew in this process's memory, and
+// saved in the place of the old. What it appends is compared with the event store, and not appended again.
+//
 // Errors: [*NotRebuildableError], [*RebuildRunningError], [*RebuildRejectedError], [*NotInStoreError], [*NotFoundError].
 func Rebuild(ctx context.Context, def Definition, opts RebuildOptions) (Rebuilt, error) {
-	if err := rebuildable(def); err != nil {
+	r := &rebuild{def: def, opts: opts, at: map[place]position{}, schema: "rebuild_" + strings.NewReplacer(".", "_", "-", "_").Replace(def.Name)}
+	r.outputs = outputs{seen: map[string]bool{}, waiting: map[string]json.RawMessage{}, found: TableDifference{Table: "events"}}
+	r.store = eventstore.New(opts.Pool, eventstore.Options{Registry: opts.Registry})
+	r.handler = def.Handler(r.store)
+	r.state, _ = r.handler.(Recomputed)
+	if err := rebuildable(def, r.state != nil); err != nil {
 		return Rebuilt{}, err
 	}
-	r := &rebuild{def: def, opts: opts, at: map[place]position{}, schema: "rebuild_" + strings.NewReplacer(".", "_", "-", "_").Replace(def.Name)}
 	if r.opts.Progress == nil {
 		r.opts.Progress = func(int64, int64) {}
 	}
@@ -124,9 +135,9 @@ func Rebuild(ctx context.Context, def Definition, opts RebuildOptions) (Rebuilt,
 	return r.result, nil
 }
 
-func rebuildable(def Definition) error {
+func rebuildable(def Definition, state bool) error {
 	switch {
-	case len(def.Tables) == 0:
+	case len(def.Tables) == 0 && !state:
 		service, _, _ := strings.Cut(def.Name, ".")
 		return &NotRebuildableError{
 			Operator: def.Name, Why: "it keeps no tables that follow from its topics alone: what it decides is in the event store",
@@ -147,10 +158,12 @@ func (r *rebuild) work(ctx context.Context) error {
 	}
 	defer r.session.Release()
 	defer r.unlock()
-	if err := r.prepare(ctx); err != nil {
-		return err
+	if r.state == nil {
+		if err := r.prepare(ctx); err != nil {
+			return err
+		}
+		defer r.store.Pool().Close()
 	}
-	defer r.store.Pool().Close()
 	r.log = newTopicReader(r.opts.Client)
 	defer r.log.close()
 	if err := r.opts.reached("prepared"); err != nil {
@@ -174,7 +187,7 @@ func (r *rebuild) work(ctx context.Context) error {
 	if err := r.opts.reached("switched"); err != nil {
 		return err
 	}
-	_, err := r.session.Exec(ctx, "drop schema "+pgx.Identifier{r.schema}.Sanitize()+" cascade")
+	_, err := r.session.Exec(ctx, "drop schema if exists "+pgx.Identifier{r.schema}.Sanitize()+" cascade")
 	return err
 }
 

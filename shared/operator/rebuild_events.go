@@ -228,6 +228,9 @@ func (r *rebuild) apply(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
 	}
+	if r.state != nil {
+		return r.recompute(ctx, items)
+	}
 	wait := backoff{}
 	for try := 1; ; try++ {
 		err := r.attempt(ctx, items)
@@ -279,7 +282,7 @@ func (r *rebuild) attempt(ctx context.Context, items []*item) error {
 func (r *rebuild) topic(name string) (events.Topic, *inspector) {
 	for _, t := range r.def.Topics {
 		if t.Name == name {
-			return t, newInspector(t, r.opts.Registry, r.def.Types, false)
+			return t, newInspector(t, r.opts.Registry, r.def.Types, r.state != nil)
 		}
 	}
 	t := events.Topic{Name: name}

@@ -40,9 +40,13 @@ func (r *rebuild) switchOver(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	names := make([]string, len(r.tables))
-	for i, t := range r.tables {
-		names[i] = t.here()
+	var names []string
+	for _, t := range r.tables {
+		names = append(names, t.here())
+	}
+	exchange := r.exchange
+	if r.state != nil {
+		names, exchange = r.state.StateTables(), r.exchangeStates
 	}
 	_, err = tx.Exec(ctx, "set local enable_seqscan = on; set local statement_timeout = '15s'; lock table "+strings.Join(names, ", ")+" in share row exclusive mode")
 	if err != nil {
@@ -58,7 +62,7 @@ func (r *rebuild) switchOver(ctx context.Context) error {
 	if err := r.bringUp(ctx, tx); err != nil {
 		return err
 	}
-	if err := r.exchange(ctx, tx); err != nil {
+	if err := exchange(ctx, tx); err != nil {
 		return err
 	}
 	if r.opts.DryRun {
@@ -101,14 +105,12 @@ func (r *rebuild) bringUp(ctx context.Context, tx pgx.Tx) error {
 // exchange compares table by table, and writes what differs.
 func (r *rebuild) exchange(ctx context.Context, tx pgx.Tx) error {
 	r.result.Tables = nil
-	var found []string
 	for _, t := range r.tables {
 		d, err := t.compare(ctx, tx, r.schema)
 		if err != nil {
 			return err
 		}
 		r.result.Tables = append(r.result.Tables, d)
-		found = append(found, fmt.Sprintf("%s: %d rows, %d missing, %d excess, %d different", d.Table, d.Rows, d.Missing, d.Excess, d.Different))
 		if r.opts.DryRun {
 			continue
 		}
@@ -119,20 +121,23 @@ func (r *rebuild) exchange(ctx context.Context, tx pgx.Tx) error {
 	if r.opts.DryRun {
 		return nil
 	}
+	return r.fence(ctx, tx)
+}
+
+// fence ends the switch: whatever the running operator read before, it must not write now.
+func (r *rebuild) fence(ctx context.Context, tx pgx.Tx) error {
 	if err := r.opts.reached("replaced"); err != nil {
 		return err
 	}
-	if r.result.Same() {
-		return r.audit(ctx, tx, found)
+	if !r.result.Same() {
+		if _, err := tx.Exec(ctx, "update checkpoints set epoch = epoch + 1 where operator = $1", r.def.Name); err != nil {
+			return err
+		}
 	}
-	// Whatever the running operator read before, it must not write now.
-	if _, err := tx.Exec(ctx, "update checkpoints set epoch = epoch + 1 where operator = $1", r.def.Name); err != nil {
-		return err
+	var found []string
+	for _, d := range r.result.Tables {
+		found = append(found, fmt.Sprintf("%s: %d rows, %d missing, %d excess, %d different", d.Table, d.Rows, d.Missing, d.Excess, d.Different))
 	}
-	return r.audit(ctx, tx, found)
-}
-
-func (r *rebuild) audit(ctx context.Context, tx pgx.Tx, found []string) error {
 	_, err := tx.Exec(ctx, "insert into operator_audit (operator, action, who, detail) values ($1, 'rebuild', $2, $3)",
 		r.def.Name, r.opts.Who, fmt.Sprintf("%d records; %s", r.result.Records, strings.Join(found, "; ")))
 	return err

@@ -1,0 +1,130 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/shared/events"
+)
+
+// Recomputed is a handler with state in memory that [Rebuild] can make anew, on an instance that runs nowhere else.
+type Recomputed interface {
+	Stateful
+	// Recompute applies a record to memory alone. What follows from it is handed to emit with the stream that it starts.
+	Recompute(r Record, emit func(stream string, e events.Event) error) error
+	// StateTables are where states are saved; those of other operators may be in them too.
+	StateTables() []string
+	// Differs holds the memory of a partition, as it must be, against what is saved.
+	Differs(ctx context.Context, saved Querier, c Claim) (TableDifference, error)
+	// Replace saves the memory of a partition in the place of what is saved.
+	Replace(ctx context.Context, tx pgx.Tx, c Claim) error
+}
+
+// outputs are what a handler emits, compared with the event store, where the first event of a stream stands.
+type outputs struct {
+	seen    map[string]bool            // streams
+	waiting map[string]json.RawMessage // not compared yet
+	found   TableDifference
+}
+
+// comparedAtOnce bounds what waits.
+const comparedAtOnce = 500
+
+// recompute applies records in memory and compares what they emit.
+func (r *rebuild) recompute(ctx context.Context, items []*item) error {
+	for _, it := range items {
+		err := r.state.Recompute(it.rec, func(stream string, e events.Event) error {
+			if r.outputs.seen[stream] {
+				return nil // the first one stands
+			}
+			r.outputs.seen[stream] = true
+			data, err := json.Marshal(e)
+			r.outputs.waiting[stream] = data
+			return err
+		})
+		if err != nil {
+			at := it.rec
+			return &RebuildRejectedError{Operator: r.def.Name, Place: Place{at.Topic, at.Partition, at.Offset}, Event: at.ID, Err: err}
+		}
+		if len(r.outputs.waiting) >= comparedAtOnce {
+			if err := r.compareOutputs(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.compareOutputs(ctx); err != nil {
+		return err
+	}
+	return r.opts.reached("applied")
+}
+
+// compareOutputs looks the emitted events up in the store. They are not written: what was said was said.
+func (r *rebuild) compareOutputs(ctx context.Context) error {
+	waiting, found := r.outputs.waiting, &r.outputs.found
+	r.outputs.waiting = map[string]json.RawMessage{}
+	rows, err := r.opts.Pool.Query(ctx, "select stream, data from events where stream = any ($1) and version = 1", slices.Collect(maps.Keys(waiting)))
+	if err != nil {
+		return fmt.Errorf("compare what the operator said: %w", err)
+	}
+	said := map[string]json.RawMessage{}
+	var stream string
+	var data []byte
+	if _, err := pgx.ForEachRow(rows, []any{&stream, &data}, func() error {
+		said[stream] = bytes.Clone(data)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("compare what the operator said: %w", err)
+	}
+	for _, stream := range slices.Sorted(maps.Keys(waiting)) {
+		have, there := said[stream]
+		found.Rows++
+		switch {
+		case !there:
+			found.Missing++
+			found.Note("is missing: " + stream + " " + string(waiting[stream]))
+		case !bytes.Equal(have, waiting[stream]):
+			found.Different++
+			found.Note("of " + stream + " is " + string(have) + ", must be " + string(waiting[stream]))
+		}
+	}
+	return nil
+}
+
+// Note adds a difference in words, while there is room.
+func (d *TableDifference) Note(text string) {
+	if len(d.Examples) < examples {
+		d.Examples = append(d.Examples, text)
+	}
+}
+
+// exchangeStates is exchange for states in memory.
+func (r *rebuild) exchangeStates(ctx context.Context, tx pgx.Tx) error {
+	r.result.Tables, r.result.Outputs = nil, &r.outputs.found
+	var differ []Claim
+	for _, p := range slices.SortedFunc(maps.Keys(r.at), place.compare) {
+		c := Claim{Topic: p.topic, Partition: p.partition}
+		d, err := r.state.Differs(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		r.result.Tables = append(r.result.Tables, d)
+		if d.Missing+d.Excess+d.Different > 0 {
+			differ = append(differ, c)
+		}
+	}
+	if r.opts.DryRun {
+		return nil
+	}
+	for _, c := range differ {
+		if err := r.state.Replace(ctx, tx, c); err != nil {
+			return err
+		}
+	}
+	return r.fence(ctx, tx)
+}

@@ -1,0 +1,129 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+var _ operator.Recomputed = (*processor[int])(nil)
+
+// Recompute implements [operator.Recomputed]: one record is applied and merged at once.
+func (p *processor[S]) Recompute(r operator.Record, emit func(string, events.Event) error) error {
+	o := over(p.shard(operator.Claim{Topic: r.Topic, Partition: r.Partition}))
+	var emitted []events.Event
+	if r.Type == events.TickType {
+		o.maxTime = max(o.maxTime, r.Time.UnixMicro())
+	} else if key := p.from.key(r.Recorded); key != "" {
+		emitted = p.judge(o, key, r.Recorded)
+	}
+	for _, e := range emitted {
+		if err := emit(p.rule.Stream(e), e); err != nil {
+			return err
+		}
+	}
+	o.merge(p.from.disorder.Microseconds(), p.rule.Trim)
+	return nil
+}
+
+// shard is that of a partition, empty at first.
+func (p *processor[S]) shard(c operator.Claim) *shard[S] {
+	k := shardKey{c.Topic, c.Partition}
+	if p.shards[k] == nil {
+		p.shards[k] = newShard[S]()
+	}
+	return p.shards[k]
+}
+
+// StateTables implements [operator.Recomputed].
+func (p *processor[S]) StateTables() []string { return []string{"stream_deltas", "stream_watermarks"} }
+
+// needed are the states that can still matter, trimmed: when others are freed, and what of them, depends on batches.
+func (p *processor[S]) needed(s *shard[S]) map[string]entry[S] {
+	watermark := s.maxTime - p.from.disorder.Microseconds()
+	kept := map[string]entry[S]{}
+	for key, e := range s.keys {
+		if e.until < watermark || e.until == 0 {
+			continue
+		}
+		if p.rule.Trim != nil {
+			e.state = p.rule.Trim(e.state, time.UnixMicro(watermark))
+		}
+		kept[key] = e
+	}
+	return kept
+}
+
+// Differs implements [operator.Recomputed].
+func (p *processor[S]) Differs(ctx context.Context, q operator.Querier, c operator.Claim) (operator.TableDifference, error) {
+	d := operator.TableDifference{Table: fmt.Sprintf("state of %s/%d", c.Topic, c.Partition)}
+	other := newProcessor(p.name, p.from, p.rule)
+	if err := other.Restore(ctx, q, c); err != nil {
+		return d, err
+	}
+	want, err := p.texts(p.shard(c))
+	if err != nil {
+		return d, err
+	}
+	have, err := p.texts(other.shard(c))
+	if err != nil {
+		return d, err
+	}
+	d.Rows = int64(len(want)) - 1 // the time is no row
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		text, there := have[key]
+		switch {
+		case !there:
+			d.Missing++
+			d.Note("is missing: " + want[key])
+		case text != want[key]:
+			d.Different++
+			d.Note("is " + text + ", must be " + want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(have)) {
+		if _, wanted := want[key]; !wanted {
+			d.Excess++
+			d.Note("must not be there: " + have[key])
+		}
+	}
+	return d, nil
+}
+
+// texts are the needed states and the highest event time, by key, to be compared.
+func (p *processor[S]) texts(s *shard[S]) (map[string]string, error) {
+	texts := map[string]string{"\x00time": fmt.Sprintf("highest event time %d", s.maxTime)}
+	for key, e := range p.needed(s) {
+		b, err := json.Marshal(saved[S]{Key: key, Until: e.until, State: e.state})
+		if err != nil {
+			return nil, err
+		}
+		texts[key] = string(b)
+	}
+	return texts, nil
+}
+
+// Replace implements [operator.Recomputed]: one row of deltas holds the whole state.
+func (p *processor[S]) Replace(ctx context.Context, tx pgx.Tx, c operator.Claim) error {
+	s := p.shard(c)
+	delta, err := encode(p.needed(s))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "delete from stream_deltas where operator = $1 and topic = $2 and partition = $3", p.name, c.Topic, c.Partition)
+	if err == nil {
+		_, err = tx.Exec(ctx, saveSQL, p.name, []string{c.Topic}, []int32{c.Partition}, []int64{s.maxTime}, []int64{s.expires}, []string{delta})
+	}
+	if err != nil {
+		return fmt.Errorf("replace the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
+	}
+	return nil
+}
