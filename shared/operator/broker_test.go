@@ -193,7 +193,7 @@ func TestFaultHistoryLostUnderAConsumer(t *testing.T) {
 		log[i] = w.fact(facts, 0, fmt.Sprintf("%0512x", random(dice, 256)))
 	}
 	w.publish(log...)
-	<-busy.came
+	w.awaitSignal("a batch before its beginning", busy.came)
 	w.deleteBefore(facts, 0, all-left)
 	busy.release()
 	stop := w.awaitStop(o)

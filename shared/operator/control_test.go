@@ -110,7 +110,7 @@ func TestFaultCancelledHandler(t *testing.T) {
 		o := w.operator(w.definition(l, facts), "m1")
 		o.timing.giveUp = 100 * time.Millisecond
 		stop := w.start(o)
-		<-busy.came
+		w.awaitSignal("a busy handler", busy.came)
 		stop()
 	}
 	if n := w.count("select count(*) from parked") + w.effects(); n != 0 {

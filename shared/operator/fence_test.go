@@ -61,13 +61,13 @@ func frozenOwner(t *testing.T) (fenced int) {
 	frozen.hooks.reached = freeze.before(beforeCommit)
 	stopFrozen := w.start(frozen)
 	t.Cleanup(freeze.release)
-	<-freeze.came
+	w.awaitSignal("a batch before its commit", freeze.came)
 
 	successor := w.operator(w.definition(&ledger{name: "successor"}, facts), "a-first-by-name") // has partition 0
 	successor.hooks.reached = hold.before(beforeCommit)
 	w.start(successor)
 	t.Cleanup(hold.release)
-	<-hold.came
+	w.awaitSignal("the successor's first batch", hold.came)
 	freeze.release()
 	late := func() int { return w.count("select count(*) from effects where operator = 'frozen'") }
 	w.await("the frozen commit's end", func() bool { return value(t, frozen.metrics.fenced) > 0 || late() > 0 })
@@ -95,7 +95,7 @@ func TestFaultFencedClaim(t *testing.T) {
 	log := w.publishOn(0, 20)
 	w.start(o)
 	t.Cleanup(freeze.release)
-	<-freeze.came
+	w.awaitSignal("a batch before its commit", freeze.came)
 	if _, err := w.db.Pool.Exec(t.Context(), "update checkpoints set epoch = epoch + 1 where partition = 0"); err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (w *world) killedAt(at point, nth int64, h Handler) {
 		return nil
 	}
 	stop := w.start(o)
-	<-killed
+	w.awaitSignal("the passage of "+string(at), killed)
 	stop()
 }
 

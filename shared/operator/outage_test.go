@@ -28,7 +28,7 @@ func TestFaultWakingOwner(t *testing.T) {
 	first.hooks.reached = freeze.before(beforeBegin)
 	w.start(first)
 	t.Cleanup(freeze.release)
-	<-freeze.came
+	w.awaitSignal("a batch before its beginning", freeze.came)
 	w.start(w.operator(w.definition(&ledger{}, facts), "a-first-by-name"))
 	w.awaitEffects(20)
 	freeze.release()

@@ -150,6 +150,8 @@ func (p *process) end() time.Duration {
 
 // frozen waits until the process has stopped itself.
 func (p *process) frozen() {
+	limit := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
+	defer limit.Stop()
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		p.t.Fatalf("the process did not stop itself: %v, exit code %d", err, status.ExitStatus())

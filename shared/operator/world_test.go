@@ -240,6 +240,16 @@ func (w *world) await(what string, ok func() bool) {
 	}
 }
 
+// awaitSignal waits for a channel that is closed.
+func (w *world) awaitSignal(what string, signal <-chan struct{}) {
+	w.t.Helper()
+	select {
+	case <-signal:
+	case <-time.After(patience):
+		w.t.Fatalf("waited in vain for: %s", what)
+	}
+}
+
 func (w *world) count(sql string, args ...any) int {
 	w.t.Helper()
 	var n int
