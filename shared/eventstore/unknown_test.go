@@ -31,7 +31,7 @@ func TestFaultUnknownOutcomes(t *testing.T) {
 	s := eventstore.New(pool, eventstore.Options{Service: "counter", Registry: events.NewRegistry(Counted{}), Metrics: reg})
 	defer run(t, s)()
 
-	callers, each := 8, fault.Times(80, 600)
+	callers, each := 8, max(80, fault.Times(80, 600))
 	ids := make([][]string, callers)
 	var working sync.WaitGroup
 	for c := range callers {
@@ -115,7 +115,7 @@ func TestFaultUnknownOutcomesWithin(t *testing.T) {
 	s := eventstore.New(pool, eventstore.Options{Service: "counter", Metrics: reg})
 	defer run(t, s)()
 
-	callers, each := 6, fault.Times(25, 200)
+	callers, each := 6, max(25, fault.Times(25, 200))
 	var working sync.WaitGroup
 	for c := range callers {
 		stream := fmt.Sprintf("counter-%d", c%3) // two callers each

@@ -17,7 +17,7 @@ func TestFaultManyEvents(t *testing.T) {
 	e := newEnv(t, threePartitions())
 	s, stop := e.runStore(2)
 	l := e.elect()
-	all := run.Times(10_000, 200_000)
+	all := run.Times(10, 200) * maxEvents
 	var first pollCost
 	for n := 0; n < all; n += maxEvents {
 		var appends []eventstore.Append
