@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -154,7 +155,7 @@ func (s *Store) EachStream(ctx context.Context, fn func(Stream) error) error {
 func (s *Store) scanRecorded(row pgx.CollectableRow, before ...any) (events.Recorded, error) {
 	var r events.Recorded
 	var meta []byte
-	into := append(before, &r.Sequence, &r.Subject, &r.Type, &r.Key, (*[]byte)(&r.Data), &meta, &r.RecordedAt)
+	into := slices.Concat(before, []any{&r.Sequence, &r.Subject, &r.Type, &r.Key, (*[]byte)(&r.Data), &meta, &r.RecordedAt})
 	if err := row.Scan(into...); err != nil {
 		return r, err
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -184,7 +185,7 @@ func (s *session) archive(ctx context.Context, p eventstore.Part, o Options) (ev
 		return p, fmt.Errorf("archive: %w", err)
 	}
 	if _, err := os.Stat(path); err == nil { // left by a crash, or another store's
-		if _, err := s.verify(ctx, path, o.Progress); err != nil {
+		if err := s.verify(ctx, path, o.Progress); err != nil {
 			return p, fmt.Errorf("%w; move it away", err)
 		}
 	} else if err := s.write(ctx, filepath.Dir(path), h, o.Progress); err != nil {
@@ -222,7 +223,7 @@ func (s *session) write(ctx context.Context, dir string, h Header, progress func
 	if err := w.finish(); err != nil {
 		return fmt.Errorf("archive: write %s: %w", w.path, err)
 	}
-	if _, err := s.verify(ctx, w.unfinished(), progress); err != nil {
+	if err := s.verify(ctx, w.unfinished(), progress); err != nil {
 		return err
 	}
 	return w.publish()
@@ -242,16 +243,16 @@ func (s *session) each(ctx context.Context, low int64, fn func(Event) error) err
 	return err
 }
 
-// verify reads a file back beside the table, and says how many events both have.
-func (s *session) verify(ctx context.Context, path string, progress func(string)) (int64, error) {
+// verify reads a file back beside the table: both have the same events.
+func (s *session) verify(ctx context.Context, path string, progress func(string)) error {
 	r, err := open(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = r.close() }()
 	progress("reading back " + filepath.Base(path))
 	if r.Service != s.service {
-		return 0, r.wrong("it is an archive of " + r.Service)
+		return r.wrong("it is an archive of " + r.Service)
 	}
 	err = s.each(ctx, r.Low, func(stored Event) error {
 		e, more, err := r.next()
@@ -261,12 +262,10 @@ func (s *session) verify(ctx context.Context, path string, progress func(string)
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if _, more, err := r.next(); err != nil {
-		return 0, err
-	} else if more {
-		return 0, r.wrong("it has events that the table does not have")
+	if _, more, err := r.next(); err != nil || more {
+		return errors.Join(err, r.wrong("it has more than the table"))
 	}
-	return r.seen, nil
+	return nil
 }

@@ -127,7 +127,6 @@ type reader struct {
 	sum  hash.Hash
 	raw  io.Reader
 	json *json.Decoder
-	end  *Trailer
 	last int64
 	seen int64
 }
@@ -171,9 +170,8 @@ func (r *reader) next() (Event, bool, error) {
 	if err := r.json.Decode(&l); err != nil {
 		return Event{}, false, r.wrong("it is damaged, or its end is missing: " + err.Error())
 	}
-	switch e := l.Event; {
-	case l.Trailer != nil && l.Trailer.Events == r.seen && l.Trailer.Last == r.last:
-		r.end = l.Trailer
+	switch e, end := l.Event, l.Trailer; {
+	case end != nil && end.Events == r.seen && end.Last == r.last:
 		return Event{}, false, nil
 	case e == nil || e.Position <= r.last || e.Position >= r.High:
 		return Event{}, false, r.wrong(fmt.Sprintf("the line after position %d does not follow", r.last))
@@ -192,7 +190,7 @@ func (r *reader) digest() (string, error) {
 	return hex.EncodeToString(r.sum.Sum(nil)), nil
 }
 
-// Digest is the SHA-256 of a file, in hex.
+// digestOf is the SHA-256 of a file, in hex, and its size.
 func digestOf(path string) (string, int64, error) {
 	file, err := os.Open(path) //nolint:gosec // as it was written, or a person names it
 	if err != nil {
