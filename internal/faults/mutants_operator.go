@@ -81,6 +81,13 @@ var operatorMutants = []mutant{
 		test:       test{Package: "./shared/operator", Test: "TestFaultRebalances"},
 	},
 	{
+		Protection: "the halving of a batch that takes too long",
+		File:       "shared/operator/process.go",
+		Old:        " || class == tooLong && b.count(applied) > 1 {",
+		New:        " {",
+		test:       test{Package: "./shared/operator", Test: "TestFaultSlowBatch"},
+	},
+	{
 		Protection: "the patience with errors that pass",
 		File:       "shared/operator/classify.go",
 		Old:        "	return deterministic\n	}\n	return transient",

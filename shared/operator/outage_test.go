@@ -40,8 +40,12 @@ func TestFaultWakingOwner(t *testing.T) {
 }
 
 // The server ends a transaction that does nothing for too long; smaller ones may fit.
-func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
+func TestFaultSlowBatch(t *testing.T) {
 	t.Parallel()
+	faulttest.Begin(t, faulttest.Plan{
+		Number: 7, Name: "A batch that takes too long",
+		Does: "the server ends the transaction of a batch that is idle for too long: the batch is halved until it fits, and nothing is parked",
+	})
 	w := newWorld(t, facts)
 	w.publishOn(0, 40)
 	var slow atomic.Int64
