@@ -109,6 +109,9 @@ type acceptGapCmd struct {
 
 // Run accepts gaps.
 func (c *acceptGapCmd) Run(ctx context.Context) error {
+	if err := canAnswer(c.Operator+" would go on without what is missing, for good", c.Yes || c.DryRun); err != nil {
+		return err
+	}
 	topic, err := c.topic()
 	if err != nil {
 		return err

@@ -64,8 +64,10 @@ func discardsAreConfirmed(t *testing.T, demo *running, at string) {
 	t.Helper()
 	dry := demo.feira(t, "admin", "parked", "discard", "loyalty.account", "--key=a-stranger", "--dry-run").ok(t)
 	has(t, dry, at, "not_cloudevent", "2 records would be discarded and never be applied; nothing was changed")
-	demo.feira(t, "admin", "parked", "discard", "loyalty.account", "--key=a-stranger").fails(t, "2 records of 1 key would be discarded", "--yes")
-	has(t, atTerminal(t, demo, "y", "admin", "parked", "discard", "loyalty.account", "--at="+at).ok(t), "1 done, 0 failed")
+	demo.feira(t, "admin", "parked", "discard", "loyalty.account", "--key=a-stranger").fails(t, "never applied by loyalty.account", "--dry-run", "--yes")
+	said := atTerminal(t, demo, "y", "admin", "parked", "discard", "loyalty.account", "--at="+at)
+	has(t, said.ok(t), "1 done, 0 failed")
+	has(t, said.errors, "1 record of 1 key would be discarded: loyalty.account never applies them. Go on? [y/N]")
 	has(t, demo.feira(t, "admin", "parked", "discard", "loyalty.account", "--key=a-stranger", "--yes").ok(t), "1 done, 0 failed")
 	for _, name := range []string{"orders.process", "fraud.duplicates"} {
 		has(t, demo.feira(t, "admin", "parked", "discard", name, "--key=a-stranger", "--yes").ok(t), "2 done, 0 failed")

@@ -123,6 +123,9 @@ func (*parkedDiscardCmd) Help() string {
 
 // Run discards.
 func (c *parkedDiscardCmd) Run(ctx context.Context) error {
+	if err := canAnswer("what is discarded is never applied by "+c.Operator, c.Yes || c.DryRun); err != nil {
+		return err
+	}
 	sel, pool, err := c.parked(ctx, c.selection)
 	if err != nil {
 		return err

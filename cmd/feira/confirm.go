@@ -29,8 +29,8 @@ func confirm(ctx context.Context, what string, yes bool) error {
 		fmt.Fprintln(os.Stderr, what)
 		return nil
 	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
-		return &UnconfirmedError{What: what}
+	if err := canAnswer(what, yes); err != nil {
+		return err
 	}
 	fmt.Fprintf(os.Stderr, "%s. Go on? [y/N] ", what)
 	answer := make(chan string, 1)
@@ -46,6 +46,14 @@ func confirm(ctx context.Context, what string, yes bool) error {
 	case <-ctx.Done():
 	}
 	return &UnconfirmedError{What: what, Asked: true}
+}
+
+// canAnswer refuses what needs a yes that nobody can give, before anything is looked up for it.
+func canAnswer(what string, yes bool) error {
+	if !yes && (!term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd()))) {
+		return &UnconfirmedError{What: what}
+	}
+	return nil
 }
 
 // plural is a number with its word.

@@ -12,12 +12,17 @@
 //
 // An operator that cannot go on without guessing stops by name ([*HistoryLostError], [*TopicReplacedError],
 // [*MissingEventsError]): it leaves its group, its Health fails, the table operator_stops says why, other
-// operators go on. [FillGap] fills the hole from the owner's store, [AcceptGap] goes on without; the operator then
-// resumes without a restart.
+// operators go on. [Holes] says what is missing; [FillGap] fills it from the owner's store, [AcceptGap] goes on without;
+// the operator then resumes without a restart.
 //
 // A record that cannot be applied is parked with its error, and later records of its key are parked behind it
-// in order; records without a key block nobody. [Replay] and [Discard] end that. What may work at another
-// time (a lost connection, a lock, a stream that another writer changed) is retried for as long as it takes.
+// in order; records without a key block nobody. [Replay] and [Discard] end that, [Try] says what a replay would come
+// to: the owner of the partition does it, and its checkpoint does not move. What may work at another time (a lost connection, a lock, a stream that another writer changed) is retried for as long as it takes.
+//
+// # Made anew
+//
+// What an operator keeps in tables of its own ([Definition].Tables), or in memory ([Recomputed]), follows from its topics
+// alone. [Rebuild] makes it anew beside the running operator, compares, and switches over in one transaction.
 //
 // # Records without a chain
 //

@@ -15,8 +15,8 @@ type HistoryLostError struct {
 
 func (e *HistoryLostError) Error() string {
 	return fmt.Sprintf("operator %s: history lost: %s/%d begins at offset %d, but the next record needed is %d; "+
-		"restore the topic, or accept the gap with `feira admin accept-gap`",
-		e.Operator, e.Topic, e.Partition, e.To, e.From)
+		"fill it with `feira admin fill-gap %s %s all`, or accept the gap with `feira admin accept-gap`",
+		e.Operator, e.Topic, e.Partition, e.To, e.From, e.Operator, e.Topic)
 }
 
 // TopicReplacedError says that the topic is not the one that the operator has a checkpoint for.
@@ -46,8 +46,8 @@ type MissingEventsError struct {
 
 func (e *MissingEventsError) Error() string {
 	return fmt.Sprintf("operator %s: events are missing in %s/%d before offset %d: applied up to position %d, "+
-		"but the record follows position %d; publish them again, or accept the gap with `feira admin accept-gap`",
-		e.Operator, e.Topic, e.Partition, e.Offset, e.Have, e.Need)
+		"but the record follows position %d; fill it with `feira admin fill-gap %s %s all`, or accept the gap with `feira admin accept-gap`",
+		e.Operator, e.Topic, e.Partition, e.Offset, e.Have, e.Need, e.Operator, e.Topic)
 }
 
 // RejectedError is an error that comes again however often the same event is applied. Made by [Reject].

@@ -36,6 +36,10 @@ type outputs struct {
 // comparedAtOnce bounds what waits.
 const comparedAtOnce = 500
 
+// What is archived is known to be there, and cannot be compared.
+const comparedSQL = `select s.stream, e.data from streams s left join events e on e.stream = s.stream and e.version = 1
+	where s.stream = any ($1) and s.version > 0`
+
 // recompute applies records in memory and compares what they emit.
 func (r *rebuild) recompute(ctx context.Context, items []*item) error {
 	for _, it := range items {
@@ -68,7 +72,7 @@ func (r *rebuild) recompute(ctx context.Context, items []*item) error {
 func (r *rebuild) compareOutputs(ctx context.Context) error {
 	waiting, found := r.outputs.waiting, &r.outputs.found
 	r.outputs.waiting = map[string]json.RawMessage{}
-	rows, err := r.opts.Pool.Query(ctx, "select stream, data from events where stream = any ($1) and version = 1", slices.Collect(maps.Keys(waiting)))
+	rows, err := r.opts.Pool.Query(ctx, comparedSQL, slices.Collect(maps.Keys(waiting)))
 	if err != nil {
 		return fmt.Errorf("compare what the operator said: %w", err)
 	}
@@ -83,6 +87,9 @@ func (r *rebuild) compareOutputs(ctx context.Context) error {
 	}
 	for _, stream := range slices.Sorted(maps.Keys(waiting)) {
 		have, there := said[stream]
+		if there && have == nil {
+			continue // archived
+		}
 		found.Rows++
 		switch {
 		case !there:
