@@ -20,6 +20,18 @@ type Status struct {
 	Stopped  string        // the named error that stopped the relay; "": none
 }
 
+// Compared tells whether log and store were compared since the database is the one it is. Until then it may have been
+// restored to a state before what others have applied. A store that never published is in order.
+func Compared(ctx context.Context, pool *pgxpool.Pool, topic events.Topic) (bool, error) {
+	var compared bool
+	err := pool.QueryRow(ctx, `select coalesce((select database in ('', relay_database()) from relay_cursor where topic = $1), true)`,
+		topic.Name).Scan(&compared)
+	if err != nil {
+		return false, fmt.Errorf("relay: was %s compared: %w", topic.Name, err)
+	}
+	return compared, nil
+}
+
 // StatusOf looks at the cursor of a store.
 func StatusOf(ctx context.Context, pool *pgxpool.Pool, topic events.Topic) (Status, error) {
 	var s Status

@@ -16,7 +16,12 @@ func (r *Running) Checks() map[string]func(context.Context) error {
 		checks["data"] = func(ctx context.Context) error { return ready(ctx, r.Runtime) }
 	}
 	for i, o := range r.operators {
-		checks["operator "+r.Definition.Operators[i].Name] = func(context.Context) error { return o.Health() }
+		checks["operator "+r.Definition.Operators[i].Name] = func(context.Context) error {
+			if err := r.gate.health(); err != nil {
+				return err
+			}
+			return o.Health()
+		}
 	}
 	return checks
 }

@@ -41,6 +41,7 @@ type Running struct {
 	pool      *pgxpool.Pool
 	relay     *relay.Relay
 	operators []*operator.Operator
+	gate      gate
 	jobs      *jobs.Client
 	stops     []func(context.Context) // undo the start, last first
 }
@@ -141,6 +142,9 @@ func (r *Running) startOperators(_ context.Context, cfg Config) error {
 		}))
 	}
 	r.background(func(ctx context.Context) {
+		if !r.pass(ctx) {
+			return
+		}
 		var wg sync.WaitGroup
 		for _, o := range r.operators {
 			wg.Go(func() { r.report("operator", o.Run(ctx)) })
