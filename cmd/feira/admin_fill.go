@@ -46,7 +46,7 @@ func (c *fillGapCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	owner, done, err := c.admin.owner(ctx, topic)
+	owner, done, err := c.owner(ctx, topic)
 	if err != nil {
 		return err
 	}

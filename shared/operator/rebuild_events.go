@@ -95,11 +95,11 @@ func (r *rebuild) partition(ctx context.Context, p place, to position, total int
 // records reads the topic on to an offset.
 func (r *rebuild) records(ctx context.Context, topic events.Topic, in *inspector, p place, at position, to, total int64) (position, error) {
 	for at.next < to {
-		m, err := r.log.next(ctx, p, at.next, to)
+		m, found, err := r.log.next(ctx, p, at.next, to)
 		if err != nil {
 			return at, err
 		}
-		if m == nil {
+		if !found {
 			at.next = to // compaction took the last ones
 			break
 		}

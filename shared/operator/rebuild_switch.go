@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 )
+
+//go:embed queries/rebuild_aside.sql
+var rebuildAsideSQL string
 
 // aside are records that the running operator passed without applying them, by place and by event.
 type aside struct {
@@ -40,16 +44,11 @@ func (r *rebuild) switchOver(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	var names []string
-	for _, t := range r.tables {
-		names = append(names, t.here())
-	}
 	exchange := r.exchange
 	if r.state != nil {
-		names, exchange = r.state.StateTables(), r.exchangeStates
+		exchange = r.exchangeStates
 	}
-	_, err = tx.Exec(ctx, "set local enable_seqscan = on; set local statement_timeout = '15s'; lock table "+strings.Join(names, ", ")+" in share row exclusive mode")
-	if err != nil {
+	if _, err := tx.Exec(ctx, "set local enable_seqscan = on; set local statement_timeout = '15s'; lock table "+r.written()+" in share row exclusive mode"); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -73,6 +72,18 @@ func (r *rebuild) switchOver(ctx context.Context) error {
 	}
 	r.result.Switched, r.result.WaitedFor = true, time.Since(began)
 	return nil
+}
+
+// written names the tables that the running operator writes.
+func (r *rebuild) written() string {
+	if r.state != nil {
+		return strings.Join(r.state.StateTables(), ", ")
+	}
+	names := make([]string, len(r.tables))
+	for i, t := range r.tables {
+		names[i] = t.here()
+	}
+	return strings.Join(names, ", ")
 }
 
 // bringUp brings the copies exactly to where the running operator stands.
@@ -145,7 +156,12 @@ func (r *rebuild) fence(ctx context.Context, tx pgx.Tx) error {
 
 // look reads how far the running operator has come, and what it passed without applying it, as of one moment.
 func (r *rebuild) look(ctx context.Context, tx pgx.Tx) (map[place]position, error) {
-	rows, err := tx.Query(ctx, "select topic, partition, next_offset, source_position from checkpoints where operator = $1", r.def.Name)
+	var topics []string // checkpoints on others are left over from an earlier definition
+	for _, t := range r.def.Topics {
+		topics = append(topics, t.Name)
+	}
+	rows, err := tx.Query(ctx, `select topic, partition, next_offset, source_position from checkpoints
+		where operator = $1 and topic = any ($2)`, r.def.Name, topics)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +177,7 @@ func (r *rebuild) look(ctx context.Context, tx pgx.Tx) (map[place]position, erro
 	if len(targets) == 0 {
 		return nil, unknownOperator(r.def.Name)
 	}
-	rows, err = tx.Query(ctx, `select topic, partition, "offset", event_id from parked where operator = $1
-		union all select topic, partition, "offset", rtrim(split_part(detail, ' ', 2), ',') from operator_audit where operator = $1 and action = 'discarded'`, r.def.Name)
+	rows, err = tx.Query(ctx, rebuildAsideSQL, r.def.Name)
 	if err != nil {
 		return nil, err
 	}

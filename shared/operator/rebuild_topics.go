@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,14 +47,17 @@ func (t *topicReader) owner(ctx context.Context, topic events.Topic, open func(c
 	return o, err
 }
 
-// next is the next record of a partition from an offset on, nil if there is none before to.
-func (t *topicReader) next(ctx context.Context, p place, from, to int64) (*sarama.ConsumerMessage, error) {
+// next is the next record of a partition from an offset on; false if there is none before to.
+func (t *topicReader) next(ctx context.Context, p place, from, to int64) (*sarama.ConsumerMessage, bool, error) {
 	m, err := t.read(ctx, p, from)
-	if err != nil || m.Offset < to {
-		return m, err
+	if err != nil {
+		return nil, false, err
 	}
-	t.ahead[p] = m
-	return nil, nil //nolint:nilnil // no record is no error
+	if m.Offset >= to {
+		t.ahead[p] = m
+		return nil, false, nil
+	}
+	return m, true, nil
 }
 
 func (t *topicReader) read(ctx context.Context, p place, from int64) (*sarama.ConsumerMessage, error) {
@@ -86,7 +90,7 @@ func (t *topicReader) read(ctx context.Context, p place, from int64) (*sarama.Co
 		if m != nil {
 			return m, nil
 		}
-		return failed(fmt.Errorf("the partition cannot be read any more"))
+		return failed(errors.New("the partition cannot be read any more"))
 	case <-timer.C:
 		return failed(fmt.Errorf("no record came within %s; was the topic replaced?", readTime))
 	case <-ctx.Done():
