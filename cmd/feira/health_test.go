@@ -1,11 +1,14 @@
 package main_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // The health check of a container: exit code 0 only when the process next to it is ready.
@@ -40,4 +43,31 @@ func TestHealthSaysWhetherTheProcessIsReady(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	has(t, call(t, nil, "--version").ok(t), "feira ", "revision ", "go1.")
+}
+
+// Told to stop while it waits for its database, a process ends at once, and in order.
+func TestAProcessStopsBeforeItHasStarted(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	came := make(chan struct{})
+	go func() {
+		if c, err := silent.Accept(); err == nil {
+			close(came)
+			_, _ = io.Copy(io.Discard, c) // until the process ends
+		}
+	}()
+	dsn := "FEIRA_POSTGRES=postgres://feira@" + silent.Addr().String() + "/{service}?sslmode=disable"
+	p := start(t, []string{dsn}, "run", "loyalty", "--listen=127.0.0.1:0", "--kafka=127.0.0.1:1", "--behind-gateway", "--jwks="+keySet(t))
+	select {
+	case <-came:
+	case <-time.After(patience):
+		t.Fatal("it does not ask for its database")
+	}
+	if code, took := p.stop(syscall.SIGTERM); code != 0 || took > 10*time.Second {
+		t.Errorf("exit code %d after %s", code, took)
+	}
 }

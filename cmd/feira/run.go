@@ -90,6 +90,10 @@ func (c *runCmd) Run(ctx context.Context) error {
 		}
 	}
 	h, err := c.host(ctx, services, log, metrics, tracing)
+	if err != nil && ctx.Err() != nil { // it was told to stop before it had started
+		log.Info("stopped before it had started", "error", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
