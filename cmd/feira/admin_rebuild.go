@@ -23,6 +23,9 @@ type rebuildCmd struct {
 
 	Name   string `arg:"" help:"A service, for the states of its streams; or an operator that keeps tables or a state in memory, such as orders.catalogue or fraud.duplicates."`
 	DryRun bool   `help:"Only compare, change nothing."`
+
+	Deadline time.Duration `env:"FEIRA_DEADLINE" default:"5m" help:"That of the services that run: an operator is rebuilt with their settings."`
+	Hold     time.Duration `env:"FEIRA_HOLD" default:"15m" help:"That of the services that run."`
 }
 
 // Help explains both kinds.
@@ -33,7 +36,7 @@ func (*rebuildCmd) Help() string {
 // Run rebuilds.
 func (c *rebuildCmd) Run(ctx context.Context) error {
 	name, _, ofOperator := strings.Cut(c.Name, ".")
-	picked, err := shop.Select(shop.Services(shop.Config{}), name)
+	picked, err := shop.Select(shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold}), name)
 	if err != nil {
 		return err
 	}
@@ -148,6 +151,9 @@ func (c *rebuildCmd) report(done operator.Rebuilt) error {
 		fmt.Printf("%s that the operator appended were compared, none is written again: %d missing, %d different\n", plural(o.Rows, "event"), o.Missing, o.Different)
 		for _, e := range o.Examples {
 			fmt.Println("  one " + printable(e))
+		}
+		if o.Missing+o.Different > 0 {
+			fmt.Printf("if that surprises: was the rebuild given the settings of the services that run (--deadline, here %s)?\n", c.Deadline)
 		}
 	}
 	switch {

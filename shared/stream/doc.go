@@ -12,4 +12,9 @@
 //	                   └─ delta row + watermark, in the transaction with the checkpoint
 //
 // Nothing is read from the database per event; a partition's state is read once, when it is claimed.
+//
+// # Made anew
+//
+// What is kept follows from the topic alone, so operator.Rebuild makes it anew beside the running operator, replaces what
+// was saved, and compares what was said. It must have the disorder that the running operator has.
 package stream
