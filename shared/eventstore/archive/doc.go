@@ -27,4 +27,11 @@
 // reading by position from before the end of the archive (feira verify, fill-gap, publishing the store anew) end with
 // [*eventstore.ArchivedError] until the files are brought back, the latest first. Before a release that changes the
 // shape of states, bring back what its rebuild must read.
+//
+// # Figures
+//
+// From a store of ten million small events in twelve parts, on two cores that others kept busy (TestFaultTenMillionEvents
+// in full): an append cost 112 CPU-µs at the beginning and 132 in the end, an event through the relay 8 and 13. A part of a
+// million events took 56 s to archive, verified, and 20 s to bring back; an event is 50 bytes in the file, and 370 in the
+// database that come free. The slowest append beside it took 1.2 s. Afterwards the table had no dead rows.
 package archive
