@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -102,8 +103,8 @@ func (f *filling) show(plans []operator.Fill) error {
 func (f *filling) work(ctx context.Context, plans []operator.Fill) error {
 	ctx, cancel := context.WithTimeout(ctx, f.Wait)
 	defer cancel()
+	var ids []int64
 	for {
-		var ids []int64
 		for i := range plans {
 			p := &plans[i]
 			if err := operator.FillGap(ctx, f.pool, p, f.who()); err != nil {
@@ -112,20 +113,18 @@ func (f *filling) work(ctx context.Context, plans []operator.Fill) error {
 			ids = append(ids, p.Request)
 			fmt.Printf("%s: %s, then on to %s\n", placeOf(p.Hole), fillText(*p, f.Operator), resumes(p.Hole))
 		}
-		if _, err := finished(ctx, f.pool, ids, f.Wait); err != nil {
-			return fmt.Errorf("handed over, and not applied yet: %w", err)
-		}
-		var none *operator.NotFoundError
-		var err error
-		plans, err = f.again(ctx)
+		next, err := f.stopped(ctx, ids)
 		switch {
-		case errors.As(err, &none):
+		case err != nil:
+			return err
+		case next == "":
 			fmt.Println("filled in;", f.Operator, "goes on by itself")
 			return nil
-		case err != nil:
-			return fmt.Errorf("filled in, but %s stopped again: %w", f.Operator, err)
 		case f.Partition != "all":
-			return fmt.Errorf("filled in, but %s stopped again: %s", f.Operator, plans[0].Message)
+			return fmt.Errorf("handed over, but the operator stopped again: %s", next)
+		}
+		if plans, err = f.plan(ctx); err != nil {
+			return fmt.Errorf("handed over, but the operator stopped again: %s: %w", next, err)
 		}
 	}
 }
@@ -135,18 +134,32 @@ const (
 	graceLook = 200 * time.Millisecond
 )
 
-// again is what the operator stops for next; [*operator.NotFoundError] when it goes on.
-func (f *filling) again(ctx context.Context) ([]operator.Fill, error) {
+// stopped is why the operator stopped on the topic again, whichever the partition; "" when it has carried the requests out
+// and goes on.
+func (f *filling) stopped(ctx context.Context, ids []int64) (string, error) {
+	var none *operator.NotFoundError
 	for began := time.Now(); ; {
-		plans, err := f.plan(ctx)
-		var none *operator.NotFoundError
-		if !errors.As(err, &none) || time.Since(began) > graceTime {
-			return plans, err
+		holes, err := operator.Holes(ctx, f.pool, nil, f.owner.Topic, operator.Gap{Operator: f.Operator, Topic: f.Topic, Partition: -1})
+		if err == nil {
+			return holes[0].Message, nil
+		}
+		requests, asked := operator.Requests(ctx, f.pool, ids)
+		open := slices.ContainsFunc(requests, func(r operator.Request) bool { return r.FinishedAt == nil })
+		switch {
+		case ctx.Err() != nil:
+			return "", fmt.Errorf("handed over, and not applied within %s; that happens once the operator runs and is not paused", f.Wait)
+		case !errors.As(err, &none):
+			return "", err
+		case asked != nil:
+			return "", asked
+		case open:
+			began = time.Now()
+		case time.Since(began) > graceTime:
+			return "", nil
 		}
 		select {
 		case <-time.After(graceLook):
 		case <-ctx.Done():
-			return nil, err
 		}
 	}
 }

@@ -53,6 +53,8 @@ func TestEventsThatTheLogLostAreFilledInOrGivenUp(t *testing.T) {
 		t.Error("loyalty is ready although it stopped")
 	}
 	looksChangeNothing(t, demo, db)
+	stands := one[int32](t, db, "select min(partition) from operator_stops")
+	demo.feira(t, "admin", "fill-gap", "loyalty.account", "payments", fmt.Sprint((stands+1)%6)).fails(t, "is not there")
 	said := demo.feira(t, "admin", "fill-gap", "loyalty.account", "payments", "all").ok(t)
 	has(t, said, "filled in; loyalty.account goes on by itself")
 	eventually(t, "loyalty to be ready", func() bool { return ready(t, address) })
