@@ -74,6 +74,7 @@ func (e *examiner) examine(ctx context.Context, cfg Config) (Report, error) {
 	for seen := 0; ; {
 		report, err := e.pass(ctx)
 		if err != nil {
+			report.Differences = persistent // as far as it is known
 			return report, err
 		}
 		if seen++; seen == 1 {

@@ -26,11 +26,14 @@ func (s *Shop) Examine(ctx context.Context, settle time.Duration, passes int) (o
 // patientPasses is for a shop that may be busy on a loaded machine: what is only on its way must not count.
 const patientPasses = 100
 
+// examineWithin bounds an examination; ten thousand orders on a busy machine take minutes.
+const examineWithin = 10 * time.Minute
+
 // mustBalance fails the test unless every order came to an end and every table is as the event stores say. In a test that
 // has failed already it waits for no order.
 func (s *Shop) mustBalance(tb testing.TB) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), examineWithin)
 	defer cancel()
 	settle := patience
 	if tb.Failed() {
@@ -38,7 +41,7 @@ func (s *Shop) mustBalance(tb testing.TB) {
 	}
 	report, err := s.Examine(ctx, settle, patientPasses)
 	if err != nil {
-		tb.Errorf("examine the shop: %v", err)
+		tb.Errorf("examine the shop: %v; seen so far: %q", err, report.Differences[:min(10, len(report.Differences))])
 		return
 	}
 	if len(report.Open) > 0 || !report.Clean() {
