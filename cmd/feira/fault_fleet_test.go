@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -84,7 +85,7 @@ func isReady(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	status, _, err := get(ctx, "http://"+address+"/readyz")
-	return err == nil && status == 200
+	return err == nil && status == http.StatusOK
 }
 
 // openShop starts the gateway and gives the shop's address.
