@@ -130,9 +130,10 @@ func TestFaultBrokerCuts(t *testing.T) {
 		if dice.IntN(4) == 0 {
 			network.Hang()
 			<-time.After(time.Duration(dice.Int64N(int64(run.For(3*time.Second, 20*time.Second)))))
-			network.Heal()
 		}
-		network.Cut()
+		network.Down()
+		network.Heal() // what got lost on the way does not come any more
+		network.Up()
 		run.Count("cuts", 1)
 	}
 	log := load.stop()

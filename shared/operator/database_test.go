@@ -217,8 +217,9 @@ func TestFaultDatabaseAway(t *testing.T) {
 				<-over
 			}
 			n := w.effects()
-			network.Heal()
-			network.Cut() // what got lost on the way does not come any more
+			network.Down()
+			network.Heal() // what got lost on the way does not come any more
+			network.Up()
 			back := time.Now()
 			w.await("effects", func() bool { return w.effects() > n })
 			run.Found("first effect after, when it "+name, time.Since(back).Round(10*time.Millisecond).String())

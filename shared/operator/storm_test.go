@@ -53,9 +53,10 @@ func weather(run *faulttest.Run, networks ...*faulttest.Network) (end func()) {
 			if dice.IntN(3) == 0 {
 				network.Hang()
 				<-time.After(time.Duration(dice.IntN(2000)) * time.Millisecond)
-				network.Heal()
 			}
-			network.Cut()
+			network.Down()
+			network.Heal() // what got lost on the way does not come any more
+			network.Up()
 			run.Count("cuts", 1)
 		}
 	})
