@@ -120,7 +120,7 @@ func (e *env) dumpTo(t *testing.T, run *faulttest.Run) (restore func(dsn string)
 	file := filepath.Join(t.TempDir(), "store.dump")
 	do := func(name string, args ...string) {
 		t.Helper()
-		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil { //nolint:gosec // Postgres' own programs
+		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", filepath.Base(name), err, out)
 		}
 	}

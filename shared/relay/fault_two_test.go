@@ -48,6 +48,7 @@ type duels struct {
 }
 
 func (d *duels) fight(t *testing.T, i int) {
+	t.Helper()
 	dice := d.run.Dice()
 	e := newEnv(t, threePartitions())
 	stores := []*eventstore.Store{e.store(3)}
