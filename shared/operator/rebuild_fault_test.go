@@ -19,6 +19,7 @@ func TestFaultRebuildBesideTheRunningOperator(t *testing.T) {
 	l := w.load(run.Dice(), 5*time.Millisecond)
 	w.start(w.operator(def, "m1"))
 	l.await(300)
+	w.await("the operator to have applied some", func() bool { return w.count("select coalesce(sum(n), 0) from tallies") >= 300 })
 	steps := []string{"prepared", "applied", "caught up", "locked", "replaced", "switched"}
 	for range run.Times(1, 30) {
 		for _, step := range steps {
