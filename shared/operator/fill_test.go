@@ -276,3 +276,23 @@ func TestLostHistoryOfATopicIsAcceptedAtOnce(t *testing.T) {
 		t.Errorf("%d audit rows, want %d", n, len(plans))
 	}
 }
+
+// Nothing on a compacted topic tells what its front has lost, so all that the store has is applied again.
+func TestACompactedTopicIsFilledWithAllThatTheStoreHas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store, log := w.owner(40)
+	compacted := facts
+	compacted.Compacted = true
+	partition, want := log[0].Partition, 0
+	for i, r := range log {
+		if r.Partition == partition && i >= 5 { // positions begin at 1
+			want++
+		}
+	}
+	hole := Hole{Operator: "tests.ledger", Topic: facts.Name, Partition: partition, Kind: kindHistoryLost, Resume: 90, Have: 5, Open: true}
+	f, err := PlanFill(t.Context(), Owner{Topic: compacted, Store: store, types: []string{happened{}.EventType()}}, hole, []string{"shop.feira.thing.other.v1"})
+	if err != nil || f.Events != want || f.Wanted != 0 || f.First <= 5 {
+		t.Errorf("planned %d events, want %d: %+v, %v", f.Events, want, f.Hole, err)
+	}
+}
