@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestAStoppedServicesStoreIsMended(t *testing.T) {
 	demo := startDemo(t, newFolder(t), "--without=loyalty", "--shoppers=0")
 	token := demo.token(t)
 	p, _ := part(t, demo, "loyalty", "--member=loyalty")
-	if o, res := checkout(t, demo.env["FEIRA_URL"], token, "relay-1", 20); res.StatusCode != 201 {
+	if o, res := checkout(t, demo.env["FEIRA_URL"], token, "relay-1", 20); res.StatusCode != http.StatusCreated {
 		t.Fatalf("%s %v", res.Status, o)
 	}
 	db := demo.database(t, "loyalty")
