@@ -61,6 +61,9 @@ func (o *options) all(ctx context.Context) error {
 	}
 	fmt.Printf("seed %d, %v of the full size, %s\n", book.Seed, o.Scale, book.dir)
 	steps := o.steps(tests)
+	if len(steps) == 0 {
+		return errNothing
+	}
 	failed, err := o.work(ctx, book, steps)
 	if err != nil {
 		return err
@@ -129,6 +132,9 @@ type step interface {
 	name() string
 	run(ctx context.Context, b *book) result
 }
+
+// errNothing keeps a misspelt name from passing for a success.
+var errNothing = errors.New("--run names no test and no mutant")
 
 // errNoTest is what a step ends with whose test is not there.
 var errNoTest = errors.New("no such test ran")
