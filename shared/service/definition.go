@@ -25,7 +25,7 @@ type Definition struct {
 	Private   []events.Event // prototypes of events the service keeps to itself
 	// FromLog says that all it keeps follows from the events it publishes and hears, so that events its store lost can
 	// be copied back from its topic.
-	FromLog bool
+	FromLog   bool
 	Streams   []decider.Kind // what its streams' states are computed from
 	Schema    fs.FS          // goose files (migrations/*.sql) of the service's own tables; nil: none
 	Operators []operator.Definition
