@@ -77,7 +77,7 @@ func (w *world) ownServer() (restart func(between func())) {
 	dir, err := os.MkdirTemp("", "feira-operator-test-") // that of w.t.TempDir is closed to the server's account
 	must(err)
 	w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(os.Chmod(dir, 0o755)) //nolint:gosec // as said
+	must(os.Chmod(dir, 0o755))
 	options := pg.Options{Dir: filepath.Join(dir, "pg"), NoSync: true}
 	server, err := pg.Start(context.Background(), options)
 	must(err)

@@ -86,7 +86,7 @@ func linger(ctx context.Context, tx *eventstore.Tx, _ []Record) error {
 	if err := tx.Exec(ctx, "select 1"); err != nil {
 		return err
 	}
-	sleep(ctx, rand.N(20*time.Millisecond)) //nolint:gosec // a moment like another
+	sleep(ctx, rand.N(20*time.Millisecond))
 	return ctx.Err()
 }
 
