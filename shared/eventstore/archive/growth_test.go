@@ -18,12 +18,15 @@ import (
 	"github.com/feira-shop/feira/shared/relay"
 )
 
+// sample is how often something is done to measure it.
+func (b *big) sample() int { return int(min(b.size/12, 10_000)) }
+
 // measure says what an append, an event through the relay and a history cost, by processor time of this process and the
 // server.
 func (b *big) measure(when string) map[string]float64 {
 	b.Helper()
 	cost := map[string]float64{}
-	n := int(min(b.size/12, 10_000))
+	n := b.sample()
 	for range samples { // the cheapest counts, as others run meanwhile
 		for what, do := range map[string]func(n int) int{"append": b.append, "relay": b.relay, "load": b.loads, "history": b.histories} {
 			own, server := pgtest.CPU(b, b.pool)
