@@ -57,7 +57,7 @@ func (m mutant) overlay(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	changed, err := filepath.Abs(base + filepath.Ext(m.File))
+	changed, err := filepath.Abs(base + ".mutant") // not .go: it is no file of the module
 	if err != nil {
 		return "", err
 	}
