@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ type result struct {
 	Passed  bool
 	Failed  bool // as a test, not by not compiling
 	Seconds float64
-	Said    string             // the end of the output, where something is wrong; of a mutant, how it was noticed
+	Said    string             // the end of the output, where something is wrong
+	Showed  string             // how: the complaint of the test
 	Reports []faulttest.Report // what the test did and found
 }
 
@@ -144,8 +146,21 @@ func judge(t test, out string, err error) result {
 			err = errNoTest
 		}
 		r.Said = tail(errors.Join(fmt.Errorf("%s", out), err).Error())
+		r.Showed = showed(t, out)
 	}
 	return r
+}
+
+var complaint = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: (.+)$|^(panic: .+)$`)
+
+// showed is what a test that failed complained of: the last it said before it was over.
+func showed(t test, out string) string {
+	before, _, _ := strings.Cut(out, "--- FAIL: "+t.Test)
+	all := complaint.FindAllStringSubmatch(before, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1][1] + all[len(all)-1][2]
 }
 
 func collect(dir string) []faulttest.Report {

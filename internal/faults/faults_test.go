@@ -77,3 +77,17 @@ func TestOutcomesAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+func TestAComplaintIsTheLastWordOfATest(t *testing.T) {
+	t.Parallel()
+	fault := test{Test: "TestFaultX"}
+	for out, want := range map[string]string{
+		"    x_test.go:1: seed 7\n    x_test.go:9: 3 lost\n    run.go:129: X: 1 s;\n--- FAIL: TestFaultX (1.00s)\n    y_test.go:1: z": "3 lost",
+		"=== RUN x\npanic: boom\n\ngoroutine 1": "panic: boom",
+		"FAIL x [build failed]":                 "",
+	} {
+		if got := showed(fault, out); got != want {
+			t.Errorf("of %q it keeps %q, want %q", out, got, want)
+		}
+	}
+}

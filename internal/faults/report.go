@@ -27,11 +27,11 @@ What each test is and how to repeat one: [shared/faulttest](../shared/faulttest/
 	for _, l := range b.lines(steps) {
 		fmt.Fprintln(&w, l)
 	}
-	fmt.Fprint(&w, "\n## Protections that were taken out\n\nEach by a change of the program in the test alone; the test then fails.\n\n| without | the test that noticed | seconds |\n|---|---|---:|\n")
+	fmt.Fprint(&w, "\n## Protections that were taken out\n\nEach by a change of the program in the test alone; the test then fails.\n\n| without | the test that noticed | how it showed | seconds |\n|---|---|---|---:|\n")
 	for _, s := range steps {
 		if m, ok := s.(mutant); ok {
 			r, _ := b.result(m)
-			fmt.Fprintf(&w, "| %s | %s | %.0f |\n", cell(m.Protection), cell(m.test.name()), r.Seconds)
+			fmt.Fprintf(&w, "| %s | %s | %s | %.0f |\n", cell(m.Protection), cell(m.test.name()), cell(r.Showed), r.Seconds)
 		}
 	}
 	if err := os.WriteFile(file, []byte(w.String()), 0o644); err != nil { //nolint:gosec // a page for everybody
