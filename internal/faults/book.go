@@ -37,7 +37,7 @@ type book struct {
 
 // openBook goes on with the book of this size and program, or begins one.
 func openBook(ctx context.Context, o *options) (*book, error) {
-	out, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%h", "--", "*.go", "*.sql", "go.mod").Output()
+	out, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%h", "--", "*.go", "*.sql", "go.mod", ":!internal/faults/*").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask git which program this is: %w", err)
 	}

@@ -21,8 +21,8 @@ What each test is and how to repeat one: [shared/faulttest](../shared/faulttest/
 
 ## What was done and found
 
-| | test | what it does | figures | seconds |
-|---|---|---|---|---:|
+| | test | what it does | figures | it noticed the lack of | seconds |
+|---|---|---|---|---|---:|
 `, time.Now().UTC().Format("2 January 2006"), b.Program, b.scale, b.Seed, runtime.NumCPU(), runtime.Version())
 	for _, l := range b.lines(steps) {
 		fmt.Fprintln(&w, l)
@@ -45,7 +45,13 @@ What each test is and how to repeat one: [shared/faulttest](../shared/faulttest/
 func (b *book) lines(steps []step) []string {
 	type row struct {
 		faulttest.Report
-		where string
+		where, caught string
+	}
+	caught := map[test][]string{}
+	for _, s := range steps {
+		if m, ok := s.(mutant); ok {
+			caught[m.test] = append(caught[m.test], m.Protection)
+		}
 	}
 	var rows []row
 	for _, s := range steps {
@@ -55,7 +61,7 @@ func (b *book) lines(steps []step) []string {
 		}
 		r, _ := b.result(t)
 		for _, one := range r.Reports {
-			rows = append(rows, row{one, t.Package + " " + one.Test})
+			rows = append(rows, row{one, t.Package + " " + one.Test, strings.Join(caught[t], "; ")})
 		}
 	}
 	slices.SortStableFunc(rows, func(x, y row) int { return order(x.Number) - order(y.Number) })
@@ -69,8 +75,8 @@ func (b *book) lines(steps []step) []string {
 		for _, f := range r.Figures {
 			figures = append(figures, f.What+" "+f.Value)
 		}
-		lines = append(lines, fmt.Sprintf("| %s | **%s**<br>%s | %s | %s | %.0f |", number, cell(r.Name),
-			cell(strings.TrimPrefix(r.where, "./")), cell(r.Does), cell(strings.Join(figures, "; ")), r.Seconds))
+		lines = append(lines, fmt.Sprintf("| %s | **%s**<br>%s | %s | %s | %s | %.0f |", number, cell(r.Name),
+			cell(strings.TrimPrefix(r.where, "./")), cell(r.Does), cell(strings.Join(figures, "; ")), cell(r.caught), r.Seconds))
 	}
 	return lines
 }
