@@ -31,7 +31,7 @@ func TestOldEventsAreArchivedAndBroughtBack(t *testing.T) {
 
 	archive := func(more ...string) result {
 		t.Helper()
-		return demo.feira(t, append([]string{"admin", "archive", "orders", "--before=1000001", "--to=" + dir}, more...)...)
+		return demo.feira(t, append([]string{"admin", "archive", "orders", "--older-than=1ms", "--to=" + dir}, more...)...)
 	}
 	archive().fails(t, "1 streams with events there, such as order-"+old.Id, "--cut")
 	archive("--quiet=1ms").fails(t, "1 part of orders would be archived", "--yes")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,8 +83,8 @@ func call(t *testing.T, env []string, args ...string) result {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("feira %s: %v\n%s%s", strings.Join(args, " "), err, &out, &errs)
 	}
-	if err == nil {
-		noteCall(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "--env-file") }))
+	if err == nil || out.Len() > 0 {
+		noteCall(args)
 	}
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }

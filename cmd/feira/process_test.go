@@ -32,6 +32,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 // launch is start of any program, from any goroutine.
 func launch(t *testing.T, program string, env []string, args ...string) (*process, error) {
 	t.Helper()
+	noteCall(args)
 	p := &process{t: t, cmd: exec.Command(program, args...), out: &output{more: make(chan struct{})}, ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environment(env), p.out, p.out
 	p.cmd.WaitDelay = 5 * time.Second
