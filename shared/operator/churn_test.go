@@ -101,13 +101,21 @@ func poisonous(dice *rand.Rand) func(id string) bool {
 
 var errShaky = errors.New("not now")
 
-// shaky fails one call in a hundred.
+// shakyFor is longer than it takes to halve a batch down to one event, which must not be parked for an error that passes.
+const shakyFor = 200 * time.Millisecond
+
+// shaky begins to fail at one call in a hundred, and at the tenth, and fails for a while.
 func shaky(dice *rand.Rand) func(context.Context, *eventstore.Tx, []Record) error {
 	var mu sync.Mutex
+	var calls int
+	var until time.Time
 	return func(context.Context, *eventstore.Tx, []Record) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if dice.IntN(100) == 0 {
+		if calls++; calls == 10 || dice.IntN(100) == 0 {
+			until = time.Now().Add(shakyFor)
+		}
+		if time.Now().Before(until) {
 			return errShaky
 		}
 		return nil
