@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // writeReport writes what a full run did and found.
 func writeReport(file string, b *book, steps []step) error {
 	var w strings.Builder
-	fmt.Fprintf(&w, `# Fault tests: the last full run
+	fmt.Fprintf(&w, `# Fault tests: the last run
 
 Written by `+"`make faults`"+` on %s, of the program as of %s: %v of the full size, seed %d, %d cores, %s.
 What each test is and how to repeat one: [shared/faulttest](../shared/faulttest/doc.go), [internal/faults](../internal/faults/doc.go).
@@ -89,5 +90,10 @@ func order(number int) int {
 	return number
 }
 
-// cell keeps a text within its cell.
-func cell(s string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(s) }
+// folder is one that a test made.
+var folder = regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/\S*/`)
+
+// cell keeps a text within its cell, and this machine's folders out of it.
+func cell(s string) string {
+	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(folder.ReplaceAllString(s, "…/"))
+}
