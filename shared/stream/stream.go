@@ -50,22 +50,6 @@ func (s Source) quarantines(r events.Recorded, at time.Time) bool {
 	return !r.RecordedAt.IsZero() && at.Sub(r.RecordedAt) > s.skew
 }
 
-// Rule is a pure computation over the state of one key.
-type Rule[S any] struct {
-	// Apply takes the key's state and an event, and says what the state is then and what follows. late: the
-	// event is behind its partition's watermark, so that state it would need may have been freed. What follows from
-	// a late event must not depend on the state: what is still there differs from run to run. An event in quarantine
-	// comes as a late one with no state, and what it makes of it is not kept.
-	Apply func(state S, r events.Recorded, late bool) (S, []events.Event)
-	// Until is the event time up to which a state is needed; the zero time frees it at once.
-	Until func(state S) time.Time
-	// Trim drops the parts of a state that are not needed behind the watermark; nil: states are kept whole.
-	Trim func(state S, watermark time.Time) S
-	// Stream names the stream that an emitted event starts: one event, one stream. Where there is one already, the
-	// event that started it stands, and the new one is dropped.
-	Stream func(e events.Event) string
-}
-
 // Kind declares the streams that emitted events start: each holds one event and no state.
 func Kind(prefix string) decider.Kind {
 	return decider.KindOf(prefix, 0, struct{}{}, func(s struct{}, _ events.Event) struct{} { return s })
