@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/internal/seed"
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/services/catalog"
 	"github.com/feira-shop/feira/services/fraud"
 	"github.com/feira-shop/feira/services/inventory"
@@ -44,6 +45,7 @@ func Services(cfg Config) []service.Definition {
 		payments.Service(payments.Config{ProviderURL: cfg.ProviderURL, ProviderKey: cfg.ProviderKey, Timeout: cfg.ProviderTimeout}),
 		fraud.Service(fraud.Config{Disorder: cfg.Deadline}),
 		loyalty.Service(),
+		analytics.Service(),
 	}
 }
 

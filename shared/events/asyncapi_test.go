@@ -17,6 +17,7 @@ var keys = map[string]string{
 	"inventory":       "Id of the order; the sku for stock.received.",
 	"fraud":           "Id of the order.",
 	"loyalty":         "Id of the customer.",
+	"analytics":       "Id of the customer.",
 	"catalog":         "The sku. The topic is compacted: the latest record of a key is the product as it is.",
 	"eventos-usuario": "None, or the id of the user.",
 }
@@ -109,6 +110,10 @@ func channelOf(topic events.Topic) channel {
 }
 
 func messageOf(typ string, topic events.Topic, schema object) object {
+	if typ == topic.Plain {
+		return object{"name": typ, "summary": "JSON alone: the headers of CloudEvents are not needed. Examples: golden/" + typ + "/",
+			"payload": object{"schemaFormat": "application/schema+json;version=draft-07", "schema": schema}}
+	}
 	return object{
 		"name":    typ,
 		"summary": "Examples: golden/" + typ + "/",

@@ -19,7 +19,9 @@ var published = []struct {
 	{Inventory, []Event{StockReserved{}, StockRefused{}, StockReleased{}, StockReceived{}}},
 	{Fraud, []Event{PurchaseCleared{}, PurchaseHeld{}}},
 	{Loyalty, []Event{PointsEarned{}, PointsReversed{}}},
+	{Analytics, []Event{AccountSpendClosed{}}},
 	{Catalog, []Event{ProductChanged{}}},
+	{Clicks, []Event{UserActed{}}},
 }
 
 // topicOf finds the topic of a published type.

@@ -31,6 +31,9 @@
 // carries no prefix, because that is where OpenTelemetry looks for it, and ce_sequence is not padded, because it
 // is compared as a number. ce_previous is our own.
 //
+// On eventos-usuario anyone may write, and a record without any of these headers is read by its value alone, see
+// [UserActed] and [FromPlain].
+//
 // # Versions
 //
 // A type, once released, never changes. What changes gets a new type with the next version, and the old

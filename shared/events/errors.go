@@ -52,3 +52,8 @@ type NotCloudEventError struct {
 func (e *NotCloudEventError) Error() string {
 	return fmt.Sprintf("events: not a CloudEvent in binary mode: header %s %s", e.Header, e.Reason)
 }
+
+// FieldError says what is wrong with a field of data.
+type FieldError struct{ Field, Reason string }
+
+func (e *FieldError) Error() string { return fmt.Sprintf("field %s %s", e.Field, e.Reason) }

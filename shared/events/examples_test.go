@@ -76,7 +76,12 @@ var examples = map[string][]events.Event{
 		events.PointsEarned{Customer: customer, Order: order, Points: 78, Paid: total},
 		events.PointsReversed{Customer: customer, Order: order, Points: 19},
 
+		events.AccountSpendClosed{Account: customer, Currency: "BRL", WindowStart: noon, WindowEnd: noon.Add(5 * time.Minute),
+			Payments: 2, Captured: money.BRL(9800), Refunds: 1, Refunded: money.BRL(1910), Revision: 1},
+
 		events.ProductChanged{SKU: "mug-blue", Name: "Caneca azul", Description: "Cerâmica, 300 ml", Price: money.BRL(1910), Active: true},
+
+		events.UserActed{User: "ana", Action: "clique", Timestamp: 1711900000_250000},
 	},
 	"least": {
 		events.OrderPlaced{
@@ -95,6 +100,7 @@ var examples = map[string][]events.Event{
 		events.PaymentVoided{Purchase: unseen},
 		events.PurchaseCleared{Verdict: events.Verdict{Order: order, Payment: payment, Customer: customer}},
 		events.PurchaseHeld{Verdict: events.Verdict{Order: order, Payment: payment, Customer: customer, Score: 50}, Reason: events.ReasonFraud},
+		events.UserActed{User: "42", Action: "clique", Timestamp: 1711900000_000000},
 		events.ProductChanged{SKU: "tea", Name: "Tea", Price: money.New(500, "JPY")},
 	},
 }

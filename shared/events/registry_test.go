@@ -158,16 +158,18 @@ func TestValidateFindsWrongDeclarations(t *testing.T) {
 func TestTopicOf(t *testing.T) {
 	t.Parallel()
 	for typ, want := range map[string]string{
-		"shop.feira.order.placed.v1":       "orders",
-		"shop.feira.payment.voided.v1":     "payments",
-		"shop.feira.stock.received.v1":     "inventory",
-		"shop.feira.purchase.held.v1":      "fraud",
-		"shop.feira.points.reversed.v1":    "loyalty",
-		"shop.feira.product.changed.v1":    "catalog",
-		"shop.feira.order.placed.v2":       "",
-		"shop.feira.test.note.taken.v1":    "",
-		events.TickType:                    "",
-		"shop.feira.order.stock_reserved.": "",
+		"shop.feira.order.placed.v1":         "orders",
+		"shop.feira.payment.voided.v1":       "payments",
+		"shop.feira.stock.received.v1":       "inventory",
+		"shop.feira.purchase.held.v1":        "fraud",
+		"shop.feira.points.reversed.v1":      "loyalty",
+		"shop.feira.product.changed.v1":      "catalog",
+		"shop.feira.user.acted.v1":           "eventos-usuario",
+		"shop.feira.account_spend.closed.v1": "analytics",
+		"shop.feira.order.placed.v2":         "",
+		"shop.feira.test.note.taken.v1":      "",
+		events.TickType:                      "",
+		"shop.feira.order.stock_reserved.":   "",
 	} {
 		topic, ok := events.TopicOf(typ)
 		if topic.Name != want || ok != (want != "") {
