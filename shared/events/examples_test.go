@@ -19,8 +19,10 @@ var (
 	total    = money.BRL(7890)
 	purchase = events.Purchase{Order: order, Payment: payment, Customer: customer, PurchasedAt: noon, CardFingerprint: card, Amount: total}
 	unseen   = events.Purchase{Order: order, Payment: payment, Customer: customer, PurchasedAt: noon, Amount: total}
-	verdict  = events.Verdict{Order: order, Payment: payment, Customer: customer, Score: 80, Rules: []string{"same_card_and_amount_within_5s"}}
-	lines    = []events.Quantity{{SKU: "coffee-500g", Quantity: 2}, {SKU: "mug-blue", Quantity: 1}}
+	verdict  = events.Verdict{Order: order, Payment: payment, Customer: customer, Score: 100, Rules: []string{"duplicate_purchase"},
+		Reasons:    []events.Fired{{Rule: "duplicate_purchase", Weight: 100, Why: "1.9 s from an earlier purchase of the same amount on the same card"}},
+		Thresholds: "9f86d081884c", Model: "2c26b46b68ff", ModelScore: 37}
+	lines = []events.Quantity{{SKU: "coffee-500g", Quantity: 2}, {SKU: "mug-blue", Quantity: 1}}
 )
 
 // examples has at least one event of every type, and of types with optional fields one with and one without

@@ -6,8 +6,21 @@ type Verdict struct {
 	Order    string   `json:"order"`
 	Payment  string   `json:"payment"`
 	Customer string   `json:"customer"`
-	Score    int      `json:"score"`           // 0 (harmless) to 100
-	Rules    []string `json:"rules,omitempty"` // names of the rules that fired
+	Score    int      `json:"score"`             // 0 (harmless) to 100
+	Rules    []string `json:"rules,omitempty"`   // names of the rules that fired
+	Reasons  []Fired  `json:"reasons,omitempty"` // the same rules, explained
+	// What it was judged with, each named by the beginning of its SHA-256 in hexadecimal digits; model is absent where
+	// none was asked, as for a payment that came too late.
+	Thresholds string `json:"thresholds,omitempty"`
+	Model      string `json:"model,omitempty"`
+	ModelScore int    `json:"model_score,omitempty"` // probability of fraud that the model gives, in thousandths
+}
+
+// Fired is a rule that fired.
+type Fired struct {
+	Rule   string `json:"rule"`
+	Weight int    `json:"weight"` // what it adds to the score
+	Why    string `json:"why"`    // in words, with the figures that were compared; for people, never to be parsed
 }
 
 // EventKey is the order.
