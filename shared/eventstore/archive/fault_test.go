@@ -28,6 +28,7 @@ const (
 	writers   = 16  // who append at once while it is measured
 	perStream = 5   // events of the other streams
 	samples   = 3   // measurements of a kind at one size of the store
+	perPage   = 40  // CPU-µs that a page may cost that a load finds outside of the server's memory
 	perPart   = 25  // CPU-µs that a history may cost more for each part, all of which are asked for it
 	ticks     = 4e4 // µs: the server's processor time comes in ticks of 10 ms, and is read at both ends
 	growth    = 1.8 // times what it costs at the beginning: most of that is for what others do on the machine
@@ -67,8 +68,11 @@ func TestFaultTenMillionEvents(t *testing.T) {
 	}
 	for what, before := range begun {
 		limit := before*growth + ticks/float64(b.sample())
-		if what == "history" {
+		switch what {
+		case "history":
 			limit += perPart * float64(one[int](b, "select count(*) from es_parts()"))
+		case "load":
+			limit += perPage * b.pagesRead()
 		}
 		if after := full[what]; after > limit {
 			t.Errorf("%s cost %.1f µs in a store that is begun and %.1f µs in a full one", what, before, after)

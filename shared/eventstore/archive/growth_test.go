@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,8 +40,27 @@ func (b *big) measure(when string) map[string]float64 {
 		}
 	}
 	b.run.Found(fmt.Sprintf("%s, %d events in %d parts", when, one[int64](b, "select last_value from events_position_seq"), one[int](b, "select count(*) from es_parts()")),
-		fmt.Sprintf("append %.0f, relay %.1f, load %.0f, history %.0f CPU-µs", cost["append"], cost["relay"], cost["load"], cost["history"]))
+		fmt.Sprintf("append %.0f, relay %.1f, load %.0f (%.1f pages read), history %.0f CPU-µs",
+			cost["append"], cost["relay"], cost["load"], b.pagesRead(), cost["history"]))
 	return cost
+}
+
+// pagesRead is how many pages a load takes from outside of the server's own memory, on average.
+func (b *big) pagesRead() float64 {
+	b.Helper()
+	const loads = 500
+	pages, made := 0, b.streams.Load()
+	for range loads {
+		var plans []struct {
+			Plan struct {
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		stream := fmt.Sprintf("points-%d", rand.Int64N(made)) //nolint:gosec // any will do
+		must(b, b.pool.QueryRow(b.Context(), "explain (analyze, buffers, format json) select version, shape, state from streams where stream = $1", stream).Scan(&plans))
+		pages += plans[0].Plan.Read
+	}
+	return float64(pages) / loads
 }
 
 // loads reads states of streams of all ages.
