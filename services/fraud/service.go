@@ -35,7 +35,7 @@ func Service(cfg Config) service.Definition {
 func duplicates(disorder time.Duration) operator.Definition {
 	from := stream.From(events.Payments, events.PaymentAuthorized{}, events.PaymentVoided{}).
 		KeyBy(card).At(purchasedAt).Disorder(disorder)
-	return stream.Process("fraud.duplicates", from, stream.Rule[Purchases]{
+	return from.Process("fraud.duplicates", stream.Rule[Purchases]{
 		Apply: Judge, Until: Purchases.Until, Trim: Purchases.Trim,
 		Stream: func(e events.Event) string {
 			switch v := e.(type) {

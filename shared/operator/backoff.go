@@ -15,12 +15,17 @@ const (
 // not collide again.
 type backoff struct{ wait time.Duration }
 
-// sleep returns false when ctx ended first.
-func (b *backoff) sleep(ctx context.Context) bool {
+// next is how long to wait now.
+func (b *backoff) next() time.Duration {
 	b.wait = min(max(2*b.wait, firstWait), mostWait)
-	jitter := rand.N(b.wait/2 + 1) //nolint:gosec // spreads retries, protects nothing
-	return sleep(ctx, b.wait+jitter)
+	return b.wait + rand.N(b.wait/2+1) //nolint:gosec // spreads retries, protects nothing
 }
+
+// failed says whether something is waited for.
+func (b *backoff) failed() bool { return b.wait > 0 }
+
+// sleep returns false when ctx ended first.
+func (b *backoff) sleep(ctx context.Context) bool { return sleep(ctx, b.next()) }
 
 // sleep returns false when ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -33,6 +33,7 @@ type claim struct {
 	inHand  atomic.Int64                 // time of the oldest record in the batch in hand, in Unix nanoseconds; 0: none
 	parked  atomic.Int64                 // records parked in the partition
 	done    atomic.Int64                 // saved.next, for the metrics
+	quiet   atomic.Pointer[quiet]        // set when nothing came for a while
 
 	// Of the loop alone.
 	owned    Claim          // as the handler knows it

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,6 +32,9 @@ type Definition struct {
 	// Tables are those that the handler alone keeps, and all that it reads and writes: their content follows from the
 	// events of the topics, so [Rebuild] can make it anew. nil: there are none such.
 	Tables []string
+	// Idle has the operator itself make the ticks of topics that have none, by topic: when a partition got no record for
+	// so long, the handler is told that nothing is to come which is older than that. Only stateful handlers hear it.
+	Idle map[string]time.Duration
 	// Handler makes the handler of one running operator.
 	Handler func(store *eventstore.Store) Handler
 }
@@ -85,4 +89,20 @@ type Stateful interface {
 	Release(c Claim)
 	// Settle ends the last Apply: true merges what it changed into memory, false discards it.
 	Settle(committed bool)
+}
+
+// Closing is a handler with work that follows from what all partitions have committed, of whatever process: windows that
+// close. The owner of partition 0 of the first topic does it for all, in transactions of their own that are fenced as a
+// batch is. The loop calls it between two batches.
+type Closing interface {
+	Handler
+	// Ripe says from memory alone, after each commit, whether a look is worth while; one is taken every second anyway.
+	Ripe() bool
+	// Look reads what there is to close, at most most results, and says how many it found. It must be right whenever
+	// the fence holds, and may be called again at any time.
+	Look(ctx context.Context, q Querier, most int) (int, error)
+	// Close queues what the last Look found.
+	Close(ctx context.Context, tx *eventstore.Tx) error
+	// Closed ends the last Close: true when it is known to be committed.
+	Closed(committed bool)
 }

@@ -16,6 +16,9 @@ const (
 	beforeCommit point = "operator.before-commit"
 	afterCommit  point = "operator.after-commit" // and before the mark
 	afterMark    point = "operator.after-mark"
+
+	beforeClosing point = "operator.before-closing" // something was found to close
+	afterClosing  point = "operator.after-closing"  // and committed, and nothing in this process knows
 )
 
 // errKilled makes the operator vanish at a point as if its process had been killed.

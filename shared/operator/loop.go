@@ -13,6 +13,7 @@ type loop struct {
 	unsettled bool            // the handler waits for the outcome of its last Apply
 	killed    bool            // a test took the process away
 	limit     context.Context //nolint:containedctx // that of the transactions, see outlive
+	closer    closer
 	hand      hand
 	spans     *spans // of the last attempt; nil: none
 }
@@ -51,6 +52,9 @@ func (l *loop) sleepFor() time.Duration {
 			next = min(next, time.Until(c.retryAt))
 		}
 	}
+	if l.closerClaim() != nil {
+		next = min(next, time.Until(l.closer.again))
+	}
 	return max(next, time.Millisecond)
 }
 
@@ -66,9 +70,14 @@ func (l *loop) round(ctx context.Context) bool {
 	if l.control.takeRequests() && !l.serveRequests(ctx) {
 		return false // what is to be filled in comes before the records behind the hole; the control looks again soon
 	}
+	worked := l.close(ctx)
+	l.tick(ctx)
+	if l.killed {
+		return false
+	}
 	b, g := take(l.takeable(), l.op.maxBatch())
 	if len(b) == 0 {
-		return false
+		return worked
 	}
 	b.blocks()
 	if g != nil {

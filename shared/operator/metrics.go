@@ -20,6 +20,7 @@ type metrics struct {
 	duration   prometheus.Histogram
 	bytes      prometheus.Histogram
 	reaction   prometheus.Histogram
+	closings   prometheus.Histogram
 	paused     prometheus.Gauge
 	stopped    prometheus.Gauge
 	gauges     []prometheus.Collector
@@ -50,8 +51,9 @@ func newMetrics(o *Operator) *metrics {
 		bytes:      histogram("checkpoint_bytes", "Bytes of state saved per transaction by handlers that tell, else of the events applied.", prometheus.ExponentialBuckets(256, 4, 10)),
 		reaction: histogram("reaction_seconds", "From the writing of an event to the commit of its effects here.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}),
-		paused:  gauge("paused", "1 while the operator is paused."),
-		stopped: gauge("stopped", "1 while the operator is stopped by a named error."),
+		closings: histogram("closing_seconds", "Duration of closing windows, one transaction at a time, from the look to the commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		paused:   gauge("paused", "1 while the operator is paused."),
+		stopped:  gauge("stopped", "1 while the operator is stopped by a named error."),
 	}
 	computed := func(name, help string, f func() float64) {
 		m.gauges = append(m.gauges, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "feira_operator_" + name, Help: help, ConstLabels: labels}, f))
@@ -65,6 +67,9 @@ func newMetrics(o *Operator) *metrics {
 func (m *metrics) collectors() []prometheus.Collector {
 	all := append([]prometheus.Collector{m.processed, m.duplicates, m.unknown, m.parked, m.fenced, m.retries, m.restarts,
 		m.batch, m.duration, m.bytes, m.reaction, m.paused, m.stopped}, m.gauges...)
+	if m.op.closing != nil {
+		all = append(all, m.closings)
+	}
 	if own, ok := m.op.handler.(prometheus.Collector); ok { // a handler with state has some of its own
 		all = append(all, own)
 	}

@@ -31,15 +31,17 @@ type Operator struct {
 	store    *eventstore.Store
 	handler  Handler
 	stateful Stateful // the handler, when it has state in memory
+	closing  Closing  // the handler, when it closes windows
 	log      *slog.Logger
 	metrics  *metrics
 	timing   timing
 	hooks    hooks
 
-	mu      sync.Mutex
-	waiting map[string]bool // topics whose group was never joined
-	stopped error
-	current *run
+	mu       sync.Mutex
+	waiting  map[string]bool // topics whose group was never joined
+	stopped  error
+	unclosed error // why a window cannot be closed
+	current  *run
 }
 
 // timing is how often and how long; tests are less patient.
@@ -49,6 +51,8 @@ type timing struct {
 	replacedGrace time.Duration // how long a topic must look replaced
 	lazy          time.Duration // how long a checkpoint may wait that only passes over records
 	attempt       time.Duration // one transaction
+	closing       time.Duration // between looks at what can be closed
+	idle          time.Duration // between looks at the ends of partitions that may be idle
 	giveUp        time.Duration // how long a stop waits for the transaction in hand, and then for the group
 }
 
@@ -58,6 +62,8 @@ var defaultTiming = timing{
 	replacedGrace: 5 * time.Second,
 	lazy:          500 * time.Millisecond,
 	attempt:       10 * time.Second,
+	closing:       time.Second,
+	idle:          250 * time.Millisecond,
 	giveUp:        2 * time.Second,
 }
 
@@ -76,6 +82,7 @@ func New(def Definition, opts Options) *Operator {
 	}
 	o.handler = def.Handler(opts.Store)
 	o.stateful, _ = o.handler.(Stateful)
+	o.closing, _ = o.handler.(Closing)
 	o.metrics = newMetrics(o)
 	return o
 }
@@ -120,6 +127,9 @@ func (o *Operator) Health() error {
 	defer o.mu.Unlock()
 	if o.stopped != nil {
 		return o.stopped
+	}
+	if o.unclosed != nil {
+		return o.unclosed
 	}
 	for topic, waiting := range o.waiting {
 		if waiting {

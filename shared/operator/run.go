@@ -102,6 +102,9 @@ func (o *Operator) runOnce(ctx context.Context) error {
 	}
 	helpers.Go(func() { r.guard(ctx) })
 	helpers.Go(func() { r.control.watch(ctx) })
+	if len(o.def.Idle) > 0 && o.stateful != nil {
+		helpers.Go(func() { r.watchIdle(ctx) })
+	}
 	newLoop(r).work(ctx)
 	leave()
 	r.close(&consumers, &helpers)

@@ -99,7 +99,7 @@ func definition(name string) operator.Definition {
 		KeyBy(func(r events.Recorded) string { return r.Key }).
 		At(func(r events.Recorded) time.Time { return r.Event.(clicked).At }).
 		Disorder(disorder)
-	def := Process(name, from, Rule[recent]{
+	def := from.Process(name, Rule[recent]{
 		Apply: judge, Until: recent.until, Trim: recent.trim,
 		Stream: func(e events.Event) string { return "verdict-" + e.(judged).ID },
 	})

@@ -1,0 +1,246 @@
+package stream
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+var (
+	//go:embed sql/horizon.sql
+	horizonSQL string
+	//go:embed sql/panes.sql
+	panesSQL string
+	//go:embed sql/close.sql
+	closeSQL string
+)
+
+// windowsAtOnce bounds what a closing reads.
+const windowsAtOnce = 8
+
+// closing is what a closing says and how far the windows are closed by it.
+type closing[A any] struct {
+	results []Result[A]
+	until   int64  // closed whole up to here
+	key     string // and of the next window that holds anything, keys up to this one; "": none
+}
+
+// Ripe implements [operator.Closing]. The watermarks of other processes can only be lower than these allow.
+func (w *windower[A]) Ripe() bool {
+	lowest := w.lowest()
+	return lowest > noWatermark && w.windows.passed(lowest) > w.closed
+}
+
+// lowest is the minimum of the watermarks in this process; noWatermark if there is none.
+func (w *windower[A]) lowest() int64 {
+	if len(w.watermarks) == 0 {
+		return noWatermark
+	}
+	return slices.Min(slices.Collect(maps.Values(w.watermarks)))
+}
+
+// Look implements [operator.Closing]: it adds up what can close, and says how many results that is, at most most. What
+// it reads cannot change any more: events that would change it are late in their partitions.
+func (w *windower[A]) Look(ctx context.Context, q operator.Querier, most int) (int, error) {
+	w.closing = nil
+	from, until, err := w.horizon(ctx, q)
+	if err != nil || until <= from.until {
+		return 0, err
+	}
+	ends, more, err := w.ends(ctx, q, from.until, until, min(windowsAtOnce, most))
+	if err != nil {
+		return 0, err
+	}
+	if len(ends) == 0 {
+		w.closed = until
+		return 0, nil
+	}
+	panes, err := w.read(ctx, q, ends[0]-w.windows.size.Microseconds(), ends[len(ends)-1])
+	if err != nil {
+		return 0, err
+	}
+	found := closing[A]{until: until}
+	if more {
+		found.until = ends[len(ends)-1]
+	}
+	w.closing = w.fold(found, from, ends, panes, most)
+	return len(w.closing.results), nil
+}
+
+// horizon is how far the windows are closed, and how far they can be.
+func (w *windower[A]) horizon(ctx context.Context, q operator.Querier) (closing[A], int64, error) {
+	from := closing[A]{}
+	topics := make([]string, len(w.from))
+	for i, s := range w.from {
+		topics[i] = s.topic.Name
+	}
+	var lowest *int64
+	err := q.QueryRow(ctx, horizonSQL, w.name, topics, int64(noWatermark)).Scan(&from.until, &from.key, &lowest)
+	if err != nil {
+		return from, 0, fmt.Errorf("read the watermarks of %s: %w", w.name, err)
+	}
+	if lowest == nil { // some partition has said nothing yet
+		return from, noWatermark, nil
+	}
+	return from, w.windows.passed(*lowest), nil
+}
+
+// ends are those of the first windows in (from, until] that hold anything, at most most, and whether there are more.
+func (w *windower[A]) ends(ctx context.Context, q operator.Querier, from, until int64, most int) ([]int64, bool, error) {
+	size, slide := w.windows.size.Microseconds(), w.windows.slide.Microseconds()
+	rows, err := q.Query(ctx, "select distinct pane from stream_partials where operator = $1 and pane > $2 and pane < $3 order by pane limit $4",
+		w.name, from-size, until, most+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("look for windows of %s to close: %w", w.name, err)
+	}
+	panes, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, false, fmt.Errorf("look for windows of %s to close: %w", w.name, err)
+	}
+	set := map[int64]bool{}
+	for _, p := range panes {
+		for end := p + slide; end <= p+size; end += slide {
+			if end > from && end <= until {
+				set[end] = true
+			}
+		}
+	}
+	ends := slices.Sorted(maps.Keys(set))
+	if len(ends) > most {
+		return ends[:most], true, nil
+	}
+	return ends, len(panes) > most, nil
+}
+
+// read adds up the panes in [from, to), key by key.
+func (w *windower[A]) read(ctx context.Context, q operator.Querier, from, to int64) (map[int64]map[string]A, error) {
+	rows, err := q.Query(ctx, panesSQL, w.name, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("read the panes of %s: %w", w.name, err)
+	}
+	panes := map[int64]map[string]A{}
+	var pane int64
+	var entries []byte
+	_, err = pgx.ForEachRow(rows, []any{&pane, &entries}, func() error {
+		if panes[pane] == nil {
+			panes[pane] = map[string]A{}
+		}
+		return w.addEntries(panes[pane], entries)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the panes of %s: %w", w.name, err)
+	}
+	return panes, nil
+}
+
+func (w *windower[A]) addEntries(into map[string]A, entries []byte) error {
+	var values map[string]A
+	if err := json.Unmarshal(entries, &values); err != nil {
+		return err
+	}
+	for key, v := range values {
+		w.merge(into, key, v)
+	}
+	return nil
+}
+
+// fold makes results of panes, in the order of windows and keys, until there are most.
+func (w *windower[A]) fold(found, from closing[A], ends []int64, panes map[int64]map[string]A, most int) *closing[A] {
+	whole := from.until
+	for i, end := range ends {
+		values := w.window(panes, end)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if i == 0 && key <= from.key {
+				continue
+			}
+			if len(found.results) == most {
+				last := found.results[most-1]
+				found.until, found.key = whole, ""
+				if last.Window.End.UnixMicro() == end {
+					found.key = last.Key
+				}
+				return &found
+			}
+			found.results = append(found.results, Result[A]{Key: key, Window: w.windows.ending(end), Value: values[key], Revision: 1})
+		}
+		whole = end
+	}
+	return &found
+}
+
+// window adds up the panes of the window that ends then.
+func (w *windower[A]) window(panes map[int64]map[string]A, end int64) map[string]A {
+	slide := w.windows.slide.Microseconds()
+	if w.windows.size == w.windows.slide {
+		return panes[end-slide]
+	}
+	sum := map[string]A{}
+	for pane := end - w.windows.size.Microseconds(); pane < end; pane += slide {
+		for key, v := range panes[pane] {
+			w.merge(sum, key, v)
+		}
+	}
+	return sum
+}
+
+// Close implements [operator.Closing]: it queues what Look found, and forgets the panes that no open window needs.
+func (w *windower[A]) Close(ctx context.Context, tx *eventstore.Tx) error {
+	c := w.closing
+	if c == nil {
+		return errors.New("shared/stream: nothing was found to close")
+	}
+	said := c.results
+	if w.refused {
+		// Perhaps a stream is there already, from before this operator's tables were lost: it has its next revision.
+		var err error
+		if said, err = w.differing(ctx, tx, said); err != nil {
+			return err
+		}
+	}
+	if err := w.say(tx, said); err != nil {
+		return err
+	}
+	keys, ends, err := keysByWindow(c.results)
+	if err != nil {
+		return err
+	}
+	tx.Later(closeSQL, w.name, c.until, c.key, c.until-w.windows.size.Microseconds(), ends, keys)
+	return nil
+}
+
+// keysByWindow lists the keys of each window.
+func keysByWindow[A any](results []Result[A]) (keys []string, ends []int64, err error) {
+	byEnd := map[int64][]string{}
+	for _, r := range results {
+		end := r.Window.End.UnixMicro()
+		byEnd[end] = append(byEnd[end], r.Key)
+	}
+	for _, end := range slices.Sorted(maps.Keys(byEnd)) {
+		list, err := json.Marshal(byEnd[end])
+		if err != nil {
+			return nil, nil, err
+		}
+		keys, ends = append(keys, string(list)), append(ends, end)
+	}
+	return keys, ends, nil
+}
+
+// Closed implements [operator.Closing].
+func (w *windower[A]) Closed(committed bool) {
+	w.refused = !committed
+	if committed && w.closing != nil {
+		w.closed = w.closing.until
+		w.metrics.closed(len(w.closing.results))
+	}
+	w.closing = nil
+	w.show()
+}
