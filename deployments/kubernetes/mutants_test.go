@@ -35,7 +35,7 @@ var mutants = map[string]mutant{
 	"selector too wide":       {after: orders, old: "      app.kubernetes.io/name: orders\n  serviceName", new: "  serviceName", finding: "its selector also means the pods of"},
 	"spread of others":        {after: "topologySpreadConstraints", old: "app.kubernetes.io/name: gateway", new: "app.kubernetes.io/name: orders", finding: "spread constraint"},
 	"service without pods":    {after: "kind: Service\n", old: "  selector:\n    app.kubernetes.io/component: service", new: "  selector:\n    app.kubernetes.io/component: services", finding: "pods of 0 workloads"},
-	"service for two":         {after: "kind: Service\n", old: "\n    app.kubernetes.io/name: catalog\n---", new: "\n---", finding: "pods of 6 workloads"},
+	"service for two":         {after: "kind: Service\n", old: "\n    app.kubernetes.io/name: catalog\n---", new: "\n---", finding: "pods of 7 workloads"},
 	"port that is not there":  {after: "kind: Service\n", old: "targetPort: http", new: "targetPort: https", finding: `no port named "https"`},
 	"serviceName":             {after: orders, old: "serviceName: orders", new: "serviceName: order", finding: "for serviceName"},
 	"ingress to nobody":       {after: "kind: Ingress", old: "name: gateway", new: "name: gatway", finding: `no Service "gatway"`},
