@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/money"
 	"github.com/oapi-codegen/runtime"
 )
@@ -117,6 +118,11 @@ func (e OrderStatus) Valid() bool {
 	}
 }
 
+// Acao What was done.
+//
+// Example: clique
+type Acao = string
+
 // Address defines model for Address.
 type Address struct {
 	City string `json:"city"`
@@ -181,6 +187,56 @@ type CheckoutPayment struct {
 
 // CheckoutPaymentMethod `pix` is not built yet and answers `422` `not_supported`.
 type CheckoutPaymentMethod string
+
+// Click The names are those that programs write to the topic `eventos-usuario`.
+type Click = events.UserActed
+
+// ClickCount defines model for ClickCount.
+type ClickCount struct {
+	// Acao What was done.
+	//
+	// Example: clique
+	Acao   Acao  `json:"acao"`
+	Clicks int64 `json:"clicks"`
+
+	// Minute When the minute begins.
+	Minute time.Time `json:"minute"`
+}
+
+// ClickPage defines model for ClickPage.
+type ClickPage struct {
+	Data    []ClickCount `json:"data"`
+	HasMore bool         `json:"has_more"`
+
+	// NextCursor For `after`; absent on the last page.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+
+	// Total Clicks of all pages.
+	Total int64 `json:"total"`
+}
+
+// Conversion defines model for Conversion.
+type Conversion struct {
+	Clicks int64 `json:"clicks"`
+
+	// Minute When the minute begins.
+	Minute time.Time `json:"minute"`
+
+	// Orders Placed in this minute.
+	Orders int64 `json:"orders"`
+
+	// Rate orders / clicks, to four decimals; absent where nobody clicked.
+	Rate *float64 `json:"rate,omitempty"`
+}
+
+// ConversionPage defines model for ConversionPage.
+type ConversionPage struct {
+	Data    []Conversion `json:"data"`
+	HasMore bool         `json:"has_more"`
+
+	// NextCursor For `after`; absent on the last page.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+}
 
 // Currency ISO 4217 code.
 //
@@ -469,6 +525,50 @@ type RefundAmount = money.Money
 // Sku Example: CAFE-500G
 type Sku = string
 
+// Spend defines model for Spend.
+type Spend struct {
+	// Account Example: ana
+	Account CustomerId `json:"account"`
+
+	// Captured An amount in minor units of a currency (cents; JPY has none, KWD has three decimals).
+	//
+	// Example: {"amount":1999,"currency":"BRL"}
+	Captured Money `json:"captured"`
+
+	// Currency ISO 4217 code.
+	//
+	// Example: BRL
+	Currency Currency `json:"currency"`
+
+	// Open Whether more may come.
+	Open bool `json:"open"`
+
+	// Payments How many were taken.
+	Payments int64 `json:"payments"`
+
+	// Refunded An amount in minor units of a currency (cents; JPY has none, KWD has three decimals).
+	//
+	// Example: {"amount":1999,"currency":"BRL"}
+	Refunded Money `json:"refunded"`
+	Refunds  int64 `json:"refunds"`
+
+	// Revision 0 while the window is open, then 1; each correction is one more.
+	Revision int `json:"revision"`
+
+	// WindowEnd The first instant after the window.
+	WindowEnd   time.Time `json:"window_end"`
+	WindowStart time.Time `json:"window_start"`
+}
+
+// SpendPage defines model for SpendPage.
+type SpendPage struct {
+	Data    []Spend `json:"data"`
+	HasMore bool    `json:"has_more"`
+
+	// NextCursor For `after`; absent on the last page.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+}
+
 // Stock defines model for Stock.
 type Stock struct {
 	// Available on_hand − reserved.
@@ -484,8 +584,49 @@ type Stock struct {
 	Sku Sku `json:"sku"`
 }
 
+// TopProduct defines model for TopProduct.
+type TopProduct struct {
+	// Orders Confirmed orders that have it.
+	Orders int64 `json:"orders"`
+
+	// Quantity Pieces in confirmed orders.
+	Quantity int64 `json:"quantity"`
+
+	// Rank Products of which as many were sold follow one another by their sku.
+	Rank int `json:"rank"`
+
+	// Sku Example: CAFE-500G
+	Sku Sku `json:"sku"`
+}
+
+// TopProducts defines model for TopProducts.
+type TopProducts struct {
+	// Open Whether more may come.
+	Open     bool         `json:"open"`
+	Products []TopProduct `json:"products"`
+
+	// Revision 0 while the window is open, then 1; each correction is one more.
+	Revision int `json:"revision"`
+
+	// WindowEnd The first instant after the window.
+	WindowEnd   time.Time `json:"window_end"`
+	WindowStart time.Time `json:"window_start"`
+}
+
+// TopProductsPage defines model for TopProductsPage.
+type TopProductsPage struct {
+	Data    []TopProducts `json:"data"`
+	HasMore bool          `json:"has_more"`
+
+	// NextCursor For `after`; absent on the last page.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+}
+
 // After defines model for After.
 type After = string
+
+// From defines model for From.
+type From = time.Time
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -501,6 +642,9 @@ type Limit = int
 
 // Prefer defines model for Prefer.
 type Prefer = string
+
+// To defines model for To.
+type To = time.Time
 
 // BadRequest An error (RFC 9457).
 type BadRequest = Problem
@@ -531,6 +675,75 @@ type Unauthenticated = Problem
 
 // Unprocessable An error (RFC 9457).
 type Unprocessable = Problem
+
+// ListAccountSpendParams defines parameters for ListAccountSpend.
+type ListAccountSpendParams struct {
+	// Account Only this account. A customer has only their own, which need not be named; another one's answers `404`.
+	Account *CustomerId `form:"account,omitempty" json:"account,omitempty"`
+
+	// From The first instant, RFC 3339. Windows count by their beginning.
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The instant after the last, RFC 3339; now unless given. It is after `from`, by 31 days at most.
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Limit How many to return at most; 20 unless given.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The `next_cursor` of the page before.
+	After *After `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// ListClicksParams defines parameters for ListClicks.
+type ListClicksParams struct {
+	// Acao Only this action; all unless given.
+	Acao *Acao `form:"acao,omitempty" json:"acao,omitempty"`
+
+	// From The first instant, RFC 3339. Windows count by their beginning.
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The instant after the last, RFC 3339; now unless given. It is after `from`, by 31 days at most.
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Limit How many to return at most; 20 unless given.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The `next_cursor` of the page before.
+	After *After `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// ListConversionParams defines parameters for ListConversion.
+type ListConversionParams struct {
+	// Acao Only this action; all unless given.
+	Acao *Acao `form:"acao,omitempty" json:"acao,omitempty"`
+
+	// From The first instant, RFC 3339. Windows count by their beginning.
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The instant after the last, RFC 3339; now unless given. It is after `from`, by 31 days at most.
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Limit How many to return at most; 20 unless given.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The `next_cursor` of the page before.
+	After *After `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// ListTopProductsParams defines parameters for ListTopProducts.
+type ListTopProductsParams struct {
+	// From The first instant, RFC 3339. Windows count by their beginning.
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The instant after the last, RFC 3339; now unless given. It is after `from`, by 31 days at most.
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Limit How many to return at most; 20 unless given.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The `next_cursor` of the page before.
+	After *After `form:"after,omitempty" json:"after,omitempty"`
+}
 
 // ListOrdersParams defines parameters for ListOrders.
 type ListOrdersParams struct {
@@ -631,6 +844,9 @@ type ReceiveStockParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// RecordClickJSONRequestBody defines body for RecordClick for application/json ContentType.
+type RecordClickJSONRequestBody = Click
+
 // PlaceOrderJSONRequestBody defines body for PlaceOrder for application/json ContentType.
 type PlaceOrderJSONRequestBody = Checkout
 
@@ -719,6 +935,63 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
+
+	// ListAccountSpend What accounts paid and got back
+	//
+	// Sums per account, currency and window of time, oldest window first. A window counts a payment by the time at
+	// which the money was taken, or given back. While it is `open` it may still change; once closed it does not, unless
+	// a computation over the whole history finds another result, which is then its next `revision`. Without `from` the
+	// answer covers the day before `to`.
+	//
+	// Corresponds with GET /v1/analytics/account-spend (the `ListAccountSpend` operationId).
+	ListAccountSpend(ctx context.Context, params *ListAccountSpendParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListClicks Clicks per action and minute
+	//
+	// By the time at which they happened, oldest minute first; minutes without any are left out. Without `from` and
+	// `to` the answer covers everything there ever was.
+	//
+	// Corresponds with GET /v1/analytics/clicks (the `ListClicks` operationId).
+	ListClicks(ctx context.Context, params *ListClicksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListConversion Clicks and orders per minute
+	//
+	// How many orders were placed in each minute, and how many clicks there were, oldest minute first; minutes with
+	// neither are left out. Without `from` it covers the day before `to`.
+	//
+	// Corresponds with GET /v1/analytics/conversion (the `ListConversion` operationId).
+	ListConversion(ctx context.Context, params *ListConversionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTopProducts Products that sold most
+	//
+	// The ten products of which most pieces were confirmed, for each sliding window of time, newest window first. Of the
+	// windows that are still open, those are shown that are due by now. Without `from` the answer covers the day before
+	// `to`.
+	//
+	// Corresponds with GET /v1/analytics/top-products (the `ListTopProducts` operationId).
+	ListTopProducts(ctx context.Context, params *ListTopProductsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RecordClickWithBody Record what a user did
+	//
+	// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+	// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+	// `503` for instance, may count twice.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+	RecordClickWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RecordClick Record what a user did
+	//
+	// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+	// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+	// `503` for instance, may count twice.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+	RecordClick(ctx context.Context, body RecordClickJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetLoyalty Read a customer's points
 	//
@@ -890,6 +1163,123 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/stock/{sku}/receipts (the `ReceiveStock` operationId).
 	ReceiveStock(ctx context.Context, sku Sku, params *ReceiveStockParams, body ReceiveStockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// ListAccountSpend What accounts paid and got back
+//
+// Sums per account, currency and window of time, oldest window first. A window counts a payment by the time at
+// which the money was taken, or given back. While it is `open` it may still change; once closed it does not, unless
+// a computation over the whole history finds another result, which is then its next `revision`. Without `from` the
+// answer covers the day before `to`.
+//
+// Corresponds with GET /v1/analytics/account-spend (the `ListAccountSpend` operationId).
+func (c *Client) ListAccountSpend(ctx context.Context, params *ListAccountSpendParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAccountSpendRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListClicks Clicks per action and minute
+//
+// By the time at which they happened, oldest minute first; minutes without any are left out. Without `from` and
+// `to` the answer covers everything there ever was.
+//
+// Corresponds with GET /v1/analytics/clicks (the `ListClicks` operationId).
+func (c *Client) ListClicks(ctx context.Context, params *ListClicksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListClicksRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListConversion Clicks and orders per minute
+//
+// How many orders were placed in each minute, and how many clicks there were, oldest minute first; minutes with
+// neither are left out. Without `from` it covers the day before `to`.
+//
+// Corresponds with GET /v1/analytics/conversion (the `ListConversion` operationId).
+func (c *Client) ListConversion(ctx context.Context, params *ListConversionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListConversionRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTopProducts Products that sold most
+//
+// The ten products of which most pieces were confirmed, for each sliding window of time, newest window first. Of the
+// windows that are still open, those are shown that are due by now. Without `from` the answer covers the day before
+// `to`.
+//
+// Corresponds with GET /v1/analytics/top-products (the `ListTopProducts` operationId).
+func (c *Client) ListTopProducts(ctx context.Context, params *ListTopProductsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTopProductsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RecordClickWithBody Record what a user did
+//
+// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+// `503` for instance, may count twice.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+func (c *Client) RecordClickWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRecordClickRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RecordClick Record what a user did
+//
+// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+// `503` for instance, may count twice.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+func (c *Client) RecordClick(ctx context.Context, body RecordClickJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRecordClickRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // GetLoyalty Read a customer's points
@@ -1241,6 +1631,442 @@ func (c *Client) ReceiveStock(ctx context.Context, sku Sku, params *ReceiveStock
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewListAccountSpendRequest constructs an http.Request for the ListAccountSpend method
+func NewListAccountSpendRequest(server string, params *ListAccountSpendParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/analytics/account-spend")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Account != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "account", *params.Account, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListClicksRequest constructs an http.Request for the ListClicks method
+func NewListClicksRequest(server string, params *ListClicksParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/analytics/clicks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Acao != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "acao", *params.Acao, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListConversionRequest constructs an http.Request for the ListConversion method
+func NewListConversionRequest(server string, params *ListConversionParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/analytics/conversion")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Acao != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "acao", *params.Acao, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListTopProductsRequest constructs an http.Request for the ListTopProducts method
+func NewListTopProductsRequest(server string, params *ListTopProductsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/analytics/top-products")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRecordClickRequest calls the generic RecordClick builder with application/json body
+func NewRecordClickRequest(server string, body RecordClickJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRecordClickRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRecordClickRequestWithBody constructs an http.Request for the RecordClick method, with any body, and a specified content type
+func NewRecordClickRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clicks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
 }
 
 // NewGetLoyaltyRequest constructs an http.Request for the GetLoyalty method
@@ -2093,6 +2919,71 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// ListAccountSpendWithResponse What accounts paid and got back
+	//
+	// Sums per account, currency and window of time, oldest window first. A window counts a payment by the time at
+	// which the money was taken, or given back. While it is `open` it may still change; once closed it does not, unless
+	// a computation over the whole history finds another result, which is then its next `revision`. Without `from` the
+	// answer covers the day before `to`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/analytics/account-spend (the `ListAccountSpend` operationId).
+	ListAccountSpendWithResponse(ctx context.Context, params *ListAccountSpendParams, reqEditors ...RequestEditorFn) (*ListAccountSpendResponse, error)
+
+	// ListClicksWithResponse Clicks per action and minute
+	//
+	// By the time at which they happened, oldest minute first; minutes without any are left out. Without `from` and
+	// `to` the answer covers everything there ever was.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/analytics/clicks (the `ListClicks` operationId).
+	ListClicksWithResponse(ctx context.Context, params *ListClicksParams, reqEditors ...RequestEditorFn) (*ListClicksResponse, error)
+
+	// ListConversionWithResponse Clicks and orders per minute
+	//
+	// How many orders were placed in each minute, and how many clicks there were, oldest minute first; minutes with
+	// neither are left out. Without `from` it covers the day before `to`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/analytics/conversion (the `ListConversion` operationId).
+	ListConversionWithResponse(ctx context.Context, params *ListConversionParams, reqEditors ...RequestEditorFn) (*ListConversionResponse, error)
+
+	// ListTopProductsWithResponse Products that sold most
+	//
+	// The ten products of which most pieces were confirmed, for each sliding window of time, newest window first. Of the
+	// windows that are still open, those are shown that are due by now. Without `from` the answer covers the day before
+	// `to`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/analytics/top-products (the `ListTopProducts` operationId).
+	ListTopProductsWithResponse(ctx context.Context, params *ListTopProductsParams, reqEditors ...RequestEditorFn) (*ListTopProductsResponse, error)
+
+	// RecordClickWithBodyWithResponse Record what a user did
+	//
+	// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+	// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+	// `503` for instance, may count twice.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+	RecordClickWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RecordClickResponse, error)
+
+	// RecordClickWithResponse Record what a user did
+	//
+	// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+	// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+	// `503` for instance, may count twice.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+	RecordClickWithResponse(ctx context.Context, body RecordClickJSONRequestBody, reqEditors ...RequestEditorFn) (*RecordClickResponse, error)
+
 	// GetLoyaltyWithResponse Read a customer's points
 	//
 	// A customer who never earned any has 0 points.
@@ -2279,6 +3170,428 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/stock/{sku}/receipts (the `ReceiveStock` operationId).
 	ReceiveStockWithResponse(ctx context.Context, sku Sku, params *ReceiveStockParams, body ReceiveStockJSONRequestBody, reqEditors ...RequestEditorFn) (*ReceiveStockResponse, error)
+}
+
+// ListAccountSpendResponse401Headers the declared response headers of an HTTP 401 response for ListAccountSpend
+type ListAccountSpendResponse401Headers struct {
+	WWWAuthenticate string
+}
+
+// ListAccountSpendResponse429Headers the declared response headers of an HTTP 429 response for ListAccountSpend
+type ListAccountSpendResponse429Headers struct {
+	RetryAfter string
+}
+
+type ListAccountSpendResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SpendPage
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *BadRequest
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Unauthenticated
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *NotFound
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooManyRequests
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListAccountSpendResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListAccountSpendResponse429Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListAccountSpendResponse) GetJSON200() *SpendPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListAccountSpendResponse) GetApplicationproblemJSON400() *BadRequest {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListAccountSpendResponse) GetApplicationproblemJSON401() *Unauthenticated {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r ListAccountSpendResponse) GetApplicationproblemJSON404() *NotFound {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListAccountSpendResponse) GetApplicationproblemJSON429() *TooManyRequests {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListAccountSpendResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListAccountSpendResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAccountSpendResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAccountSpendResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListAccountSpendResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListClicksResponse401Headers the declared response headers of an HTTP 401 response for ListClicks
+type ListClicksResponse401Headers struct {
+	WWWAuthenticate string
+}
+
+// ListClicksResponse429Headers the declared response headers of an HTTP 429 response for ListClicks
+type ListClicksResponse429Headers struct {
+	RetryAfter string
+}
+
+type ListClicksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClickPage
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *BadRequest
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Unauthenticated
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooManyRequests
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListClicksResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListClicksResponse429Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListClicksResponse) GetJSON200() *ClickPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListClicksResponse) GetApplicationproblemJSON400() *BadRequest {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListClicksResponse) GetApplicationproblemJSON401() *Unauthenticated {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListClicksResponse) GetApplicationproblemJSON429() *TooManyRequests {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListClicksResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListClicksResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListClicksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListClicksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListClicksResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListConversionResponse401Headers the declared response headers of an HTTP 401 response for ListConversion
+type ListConversionResponse401Headers struct {
+	WWWAuthenticate string
+}
+
+// ListConversionResponse429Headers the declared response headers of an HTTP 429 response for ListConversion
+type ListConversionResponse429Headers struct {
+	RetryAfter string
+}
+
+type ListConversionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ConversionPage
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *BadRequest
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Unauthenticated
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooManyRequests
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListConversionResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListConversionResponse429Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListConversionResponse) GetJSON200() *ConversionPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListConversionResponse) GetApplicationproblemJSON400() *BadRequest {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListConversionResponse) GetApplicationproblemJSON401() *Unauthenticated {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListConversionResponse) GetApplicationproblemJSON429() *TooManyRequests {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListConversionResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListConversionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListConversionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListConversionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListConversionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListTopProductsResponse401Headers the declared response headers of an HTTP 401 response for ListTopProducts
+type ListTopProductsResponse401Headers struct {
+	WWWAuthenticate string
+}
+
+// ListTopProductsResponse429Headers the declared response headers of an HTTP 429 response for ListTopProducts
+type ListTopProductsResponse429Headers struct {
+	RetryAfter string
+}
+
+type ListTopProductsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TopProductsPage
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *BadRequest
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Unauthenticated
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooManyRequests
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListTopProductsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListTopProductsResponse429Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListTopProductsResponse) GetJSON200() *TopProductsPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListTopProductsResponse) GetApplicationproblemJSON400() *BadRequest {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListTopProductsResponse) GetApplicationproblemJSON401() *Unauthenticated {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListTopProductsResponse) GetApplicationproblemJSON429() *TooManyRequests {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListTopProductsResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListTopProductsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTopProductsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTopProductsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListTopProductsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RecordClickResponse401Headers the declared response headers of an HTTP 401 response for RecordClick
+type RecordClickResponse401Headers struct {
+	WWWAuthenticate string
+}
+
+// RecordClickResponse429Headers the declared response headers of an HTTP 429 response for RecordClick
+type RecordClickResponse429Headers struct {
+	RetryAfter string
+}
+
+type RecordClickResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *BadRequest
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Unauthenticated
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *TooLarge
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooManyRequests
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RecordClickResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RecordClickResponse429Headers
+}
+
+// GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r RecordClickResponse) GetApplicationproblemJSON400() *BadRequest {
+	return r.ApplicationproblemJSON400
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RecordClickResponse) GetApplicationproblemJSON401() *Unauthenticated {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r RecordClickResponse) GetApplicationproblemJSON413() *TooLarge {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RecordClickResponse) GetApplicationproblemJSON429() *TooManyRequests {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RecordClickResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RecordClickResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RecordClickResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RecordClickResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RecordClickResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 // GetLoyaltyResponse401Headers the declared response headers of an HTTP 401 response for GetLoyalty
@@ -3635,6 +4948,107 @@ func (r ReceiveStockResponse) ContentType() string {
 	return ""
 }
 
+// ListAccountSpendWithResponse What accounts paid and got back
+//
+// Sums per account, currency and window of time, oldest window first. A window counts a payment by the time at
+// which the money was taken, or given back. While it is `open` it may still change; once closed it does not, unless
+// a computation over the whole history finds another result, which is then its next `revision`. Without `from` the
+// answer covers the day before `to`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/analytics/account-spend (the `ListAccountSpend` operationId).
+func (c *ClientWithResponses) ListAccountSpendWithResponse(ctx context.Context, params *ListAccountSpendParams, reqEditors ...RequestEditorFn) (*ListAccountSpendResponse, error) {
+	rsp, err := c.ListAccountSpend(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAccountSpendResponse(rsp)
+}
+
+// ListClicksWithResponse Clicks per action and minute
+//
+// By the time at which they happened, oldest minute first; minutes without any are left out. Without `from` and
+// `to` the answer covers everything there ever was.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/analytics/clicks (the `ListClicks` operationId).
+func (c *ClientWithResponses) ListClicksWithResponse(ctx context.Context, params *ListClicksParams, reqEditors ...RequestEditorFn) (*ListClicksResponse, error) {
+	rsp, err := c.ListClicks(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListClicksResponse(rsp)
+}
+
+// ListConversionWithResponse Clicks and orders per minute
+//
+// How many orders were placed in each minute, and how many clicks there were, oldest minute first; minutes with
+// neither are left out. Without `from` it covers the day before `to`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/analytics/conversion (the `ListConversion` operationId).
+func (c *ClientWithResponses) ListConversionWithResponse(ctx context.Context, params *ListConversionParams, reqEditors ...RequestEditorFn) (*ListConversionResponse, error) {
+	rsp, err := c.ListConversion(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListConversionResponse(rsp)
+}
+
+// ListTopProductsWithResponse Products that sold most
+//
+// The ten products of which most pieces were confirmed, for each sliding window of time, newest window first. Of the
+// windows that are still open, those are shown that are due by now. Without `from` the answer covers the day before
+// `to`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/analytics/top-products (the `ListTopProducts` operationId).
+func (c *ClientWithResponses) ListTopProductsWithResponse(ctx context.Context, params *ListTopProductsParams, reqEditors ...RequestEditorFn) (*ListTopProductsResponse, error) {
+	rsp, err := c.ListTopProducts(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTopProductsResponse(rsp)
+}
+
+// RecordClickWithBodyWithResponse Record what a user did
+//
+// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+// `503` for instance, may count twice.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+func (c *ClientWithResponses) RecordClickWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RecordClickResponse, error) {
+	rsp, err := c.RecordClickWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecordClickResponse(rsp)
+}
+
+// RecordClickWithResponse Record what a user did
+//
+// Written to the topic `eventos-usuario` as it is sent here, which any program may also do by itself, and
+// answered once all replicas have it. It needs no `Idempotency-Key`: a request that is repeated, after a
+// `503` for instance, may count twice.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clicks (the `RecordClick` operationId).
+func (c *ClientWithResponses) RecordClickWithResponse(ctx context.Context, body RecordClickJSONRequestBody, reqEditors ...RequestEditorFn) (*RecordClickResponse, error) {
+	rsp, err := c.RecordClick(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRecordClickResponse(rsp)
+}
+
 // GetLoyaltyWithResponse Read a customer's points
 //
 // A customer who never earned any has 0 points.
@@ -3928,6 +5342,401 @@ func (c *ClientWithResponses) ReceiveStockWithResponse(ctx context.Context, sku 
 		return nil, err
 	}
 	return ParseReceiveStockResponse(rsp)
+}
+
+// ParseListAccountSpendResponse parses an HTTP response from a ListAccountSpendWithResponse call
+func ParseListAccountSpendResponse(rsp *http.Response) (*ListAccountSpendResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAccountSpendResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SpendPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListAccountSpendResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListAccountSpendResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		response.Headers429 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListClicksResponse parses an HTTP response from a ListClicksWithResponse call
+func ParseListClicksResponse(rsp *http.Response) (*ListClicksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListClicksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClickPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListClicksResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListClicksResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		response.Headers429 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListConversionResponse parses an HTTP response from a ListConversionWithResponse call
+func ParseListConversionResponse(rsp *http.Response) (*ListConversionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListConversionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ConversionPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListConversionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListConversionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		response.Headers429 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListTopProductsResponse parses an HTTP response from a ListTopProductsWithResponse call
+func ParseListTopProductsResponse(rsp *http.Response) (*ListTopProductsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTopProductsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TopProductsPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers ListTopProductsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListTopProductsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		response.Headers429 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRecordClickResponse parses an HTTP response from a RecordClickWithResponse call
+func ParseRecordClickResponse(rsp *http.Response) (*RecordClickResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RecordClickResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 202:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 401:
+		var headers RecordClickResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers RecordClickResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		response.Headers429 = &headers
+	}
+
+	return response, nil
 }
 
 // ParseGetLoyaltyResponse parses an HTTP response from a GetLoyaltyWithResponse call

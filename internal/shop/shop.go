@@ -27,6 +27,8 @@ type Config struct {
 	ProviderKey string        // secret the provider knows us by
 	// ProviderTimeout bounds one request to the provider; 0 is the default of payments.
 	ProviderTimeout time.Duration
+	// Analytics says how long its windows are; zero: 5 minutes.
+	Analytics analytics.Config
 }
 
 // Services declares the whole shop.
@@ -45,7 +47,7 @@ func Services(cfg Config) []service.Definition {
 		payments.Service(payments.Config{ProviderURL: cfg.ProviderURL, ProviderKey: cfg.ProviderKey, Timeout: cfg.ProviderTimeout}),
 		fraud.Service(fraud.Config{Disorder: cfg.Deadline}),
 		loyalty.Service(),
-		analytics.Service(),
+		analytics.Service(cfg.Analytics),
 	}
 }
 

@@ -70,8 +70,11 @@ func (e UserActed) MarshalJSON() ([]byte, error) {
 func readUser(raw json.RawMessage) (string, error) {
 	if len(raw) > 0 && raw[0] != '"' {
 		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if f, isNumber := strconv.ParseFloat(string(raw), 64); err != nil && isNumber == nil && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+			n, err = int64(f), nil // 42.0, as programs write that keep ids in tables with gaps
+		}
 		if err != nil {
-			return "", errors.New("is neither a text nor a whole number")
+			return "", errors.New("is neither a text nor a whole number of 64 bits")
 		}
 		return strconv.FormatInt(n, 10), nil
 	}

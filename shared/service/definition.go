@@ -7,11 +7,13 @@ import (
 	"log/slog"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/jobs"
+	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/relay"
@@ -36,6 +38,8 @@ type Definition struct {
 	Loops []Loop
 	// Seed writes what must be there before the service opens; it is idempotent. nil: nothing.
 	Seed func(ctx context.Context, rt Runtime) error
+	// Figures are metrics of the service's own. nil: none.
+	Figures []prometheus.Collector
 	// Ready says why the service cannot do its work yet, or nil; beside the checks every service has. nil: none.
 	Ready func(ctx context.Context, rt Runtime) error
 }
@@ -50,6 +54,7 @@ type Loop struct {
 type Runtime struct {
 	Store *eventstore.Store
 	Log   *slog.Logger
+	Kafka kafka.Config // for what is no event of the service's own, and so not written by its relay
 }
 
 // Topics lists what the service reads and writes, each once.

@@ -84,7 +84,7 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 		if err := telemetry.RegisterPool(cfg.Metrics, "store", pool); err != nil {
 			return err
 		}
-		if err := telemetry.Register(cfg.Metrics, pg.NewFigures(pool)); err != nil {
+		if err := telemetry.Register(cfg.Metrics, append([]prometheus.Collector{pg.NewFigures(pool)}, r.Definition.Figures...)...); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 		Service: r.Definition.Name, Registry: r.Definition.Registry(), Log: cfg.Log, Metrics: cfg.Metrics,
 		Tracer: cfg.Tracer,
 	})
-	r.Runtime = Runtime{Store: store, Log: cfg.Log}
+	r.Runtime = Runtime{Store: store, Log: cfg.Log, Kafka: cfg.Kafka}
 	r.background(func(ctx context.Context) { r.report("store", store.Run(ctx)) })
 	return nil
 }
