@@ -84,8 +84,7 @@ func (p *part) block() {
 	var here map[string]bool // parked by this batch
 	for i := range p.steps {
 		s := &p.steps[i]
-		key := s.raw.key
-		if len(key) == 0 {
+		if s.order == "" {
 			continue
 		}
 		switch {
@@ -93,8 +92,8 @@ func (p *part) block() {
 			if here == nil {
 				here = map[string]bool{}
 			}
-			here[string(key)] = true
-		case s.fate == applied && (here[string(key)] || p.claim.blocked[string(key)] > 0):
+			here[s.order] = true
+		case s.fate == applied && (here[s.order] || p.claim.blocked[s.order] > 0):
 			s.park(reasonWaiting, "an earlier record of its key is parked")
 		}
 	}

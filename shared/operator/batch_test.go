@@ -79,7 +79,7 @@ func drawBatch(t *rapid.T) batch {
 func TestRecordsOfAParkedKeyWait(t *testing.T) {
 	t.Parallel()
 	keyed := func(key string, f fate) step {
-		return step{item: &item{raw: raw{key: []byte(key)}}, fate: f}
+		return step{item: &item{raw: raw{key: []byte(key)}, order: key}, fate: f}
 	}
 	c := &claim{blocked: map[string]int{"old": 1}}
 	p := &part{claim: c, steps: []step{

@@ -157,19 +157,19 @@ func (cs *claims) handOver() (lost, alive []*claim) {
 }
 
 // parkedOne and resolvedOne keep count of the parked records, by whose keys others are blocked.
-func (c *claim) parkedOne(key []byte) {
+func (c *claim) parkedOne(order string) {
 	c.parked.Add(1)
-	if len(key) > 0 {
-		c.blocked[string(key)]++
+	if order != "" {
+		c.blocked[order]++
 	}
 }
 
-func (c *claim) resolvedOne(key []byte) {
+func (c *claim) resolvedOne(order string) {
 	c.parked.Add(-1)
-	if len(key) == 0 {
+	if order == "" {
 		return
 	}
-	if c.blocked[string(key)]--; c.blocked[string(key)] <= 0 {
-		delete(c.blocked, string(key))
+	if c.blocked[order]--; c.blocked[order] <= 0 {
+		delete(c.blocked, order)
 	}
 }

@@ -97,7 +97,7 @@ func (l *loop) committed(ctx context.Context, b batch) {
 		c.saved, c.at = p.to, p.to
 		for _, s := range p.steps {
 			if s.fate == parking {
-				c.parkedOne(s.raw.key)
+				c.parkedOne(s.order)
 				l.op.logParked(ctx, s.item)
 			}
 		}

@@ -16,7 +16,7 @@
 // the operator then resumes without a restart.
 //
 // A record that cannot be applied is parked with its error, and later records of its key are parked behind it
-// in order; records without a key block nobody. [Replay] and [Discard] end that, [Try] says what a replay would come
+// in order; records without a key, and those of topics that anyone may write, block nobody. [Replay] and [Discard] end that, [Try] says what a replay would come
 // to: the owner of the partition does it, and its checkpoint does not move. What may work at another time (a lost connection, a lock, a stream that another writer changed) is retried for as long as it takes.
 //
 // # Made anew

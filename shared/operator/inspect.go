@@ -44,6 +44,7 @@ func (r raw) pairs() iter.Seq2[[]byte, []byte] {
 type item struct {
 	raw     raw
 	rec     Record
+	order   string // what of one order waits for what came before it; "": the record waits for none and holds up none
 	after   int64 // offset after the record that its claim read before it
 	size    int   // bytes, about
 	fate    fate  // unless it is a duplicate
@@ -99,10 +100,13 @@ func typeName(typ string) string {
 // inspect reads a record. The order of the questions matters: only a record with its owner's source may say
 // anything about positions, or one that was injected could make later events look like duplicates.
 func (in *inspector) inspect(r raw, partition int32, offset int64) item {
-	rec, err := events.FromHeaders(r.key, r.value, r.pairs())
+	rec, err := in.read(r, partition, offset)
 	it := item{raw: r, size: len(r.key) + len(r.value) + 512}
 	it.rec = Record{Recorded: rec, Topic: in.topic.Name, Partition: partition, Offset: offset}
 	owned := in.topic.Owner != ""
+	if owned { // strangers promise no order, and one bad record of theirs must not hold up the others
+		it.order = string(r.key)
+	}
 	switch {
 	case in.topic.Compacted && r.value == nil:
 		in.tombstone(&it, err == nil)
@@ -125,6 +129,19 @@ func (in *inspector) inspect(r raw, partition int32, offset int64) item {
 		in.decode(&it)
 	}
 	return it
+}
+
+// read takes the event from a record, with or without CloudEvents headers. When strangers recorded theirs, the broker
+// knows better, where it stamps records itself.
+func (in *inspector) read(r raw, partition int32, offset int64) (events.Recorded, error) {
+	if in.topic.Plain != "" && events.IsPlain(r.pairs()) {
+		return events.FromPlain(in.topic, partition, offset, r.key, r.value, r.timestamp)
+	}
+	rec, err := events.FromHeaders(r.key, r.value, r.pairs())
+	if in.topic.Owner == "" && in.topic.LogAppendTime {
+		rec.RecordedAt = r.timestamp.UTC()
+	}
+	return rec, err
 }
 
 func (in *inspector) tombstone(it *item, readable bool) {

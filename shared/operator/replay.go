@@ -13,9 +13,8 @@ import (
 func (s *errand) replay(ctx context.Context, items []*item) bool {
 	fit := make([]*item, 0, len(items))
 	for _, it := range items {
-		key := string(it.raw.key)
 		switch {
-		case len(key) > 0 && s.failed[key]:
+		case it.order != "" && s.failed[it.order]:
 		case it.fate == parking:
 			if !s.keep(ctx, it) {
 				return false
@@ -43,8 +42,8 @@ func (s *errand) replay(ctx context.Context, items []*item) bool {
 
 // keep leaves a record parked and notes why.
 func (s *errand) keep(ctx context.Context, it *item) bool {
-	if len(it.raw.key) > 0 {
-		s.failed[string(it.raw.key)] = true
+	if it.order != "" {
+		s.failed[it.order] = true
 	}
 	return s.commit(ctx, change{kept: it}) == nil
 }
@@ -128,7 +127,7 @@ func (s *errand) changed(ctx context.Context, p *part, ch change) {
 		s.op.logParked(ctx, ch.kept)
 	}
 	for _, it := range ch.gone {
-		s.claim.resolvedOne(it.raw.key)
+		s.claim.resolvedOne(it.order)
 	}
 	s.op.metrics.passed(p)
 	if len(p.steps) > 0 {

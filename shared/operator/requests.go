@@ -142,7 +142,7 @@ func (s *errand) next(ctx context.Context) ([]*item, error) {
 		var offset int64
 		var front *int64 // the first parked record of its key
 		it, err := s.record(row, &offset, &front)
-		if err == nil && front != nil && s.request.Offset != nil {
+		if err == nil && front != nil && s.request.Offset != nil && it.order != "" {
 			it.park(reasonWaiting, s.placeOf(*front)+" of its key is parked before it; replay the key instead")
 		}
 		return it, err

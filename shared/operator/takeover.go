@@ -194,6 +194,9 @@ func (m *membership) newClaim(cs sarama.ConsumerGroupSession, row checkpoint, bl
 		c.parked.Add(int64(n))
 	}
 	c.done.Store(at.next)
+	if m.topic.Owner == "" {
+		clear(blocked)
+	}
 	delete(blocked, "") // records without a key block nobody
 	return c
 }

@@ -58,9 +58,9 @@ func (s *errand) try(ctx context.Context) bool {
 func (t *trial) work(ctx context.Context, items []*item) bool {
 	fit := make([]*item, 0, len(items))
 	for _, it := range items {
-		front, blocked := t.front[string(it.raw.key)]
+		front, blocked := t.front[it.order]
 		switch {
-		case blocked && len(it.raw.key) > 0:
+		case blocked && it.order != "":
 			t.say(it, OutcomeBlocked, "behind "+t.placeOf(front))
 		case it.fate == parking && it.reason == reasonWaiting:
 			t.say(it, OutcomeBlocked, it.problem)
@@ -102,8 +102,8 @@ func (t *trial) fit(items []*item) {
 }
 
 func (t *trial) fails(it *item, outcome, why string) {
-	if len(it.raw.key) > 0 {
-		t.front[string(it.raw.key)] = it.rec.Offset
+	if it.order != "" {
+		t.front[it.order] = it.rec.Offset
 	}
 	t.say(it, outcome, why)
 }

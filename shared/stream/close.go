@@ -96,9 +96,8 @@ func (w *windower[A]) horizon(ctx context.Context, q operator.Querier) (closing[
 
 // ends are those of the first windows in (from, until] that hold anything, at most most, and whether there are more.
 func (w *windower[A]) ends(ctx context.Context, q operator.Querier, from, until int64, most int) ([]int64, bool, error) {
-	size, slide := w.windows.size.Microseconds(), w.windows.slide.Microseconds()
 	rows, err := q.Query(ctx, "select distinct pane from stream_partials where operator = $1 and pane > $2 and pane < $3 order by pane limit $4",
-		w.name, from-size, until, most+1)
+		w.name, from-w.windows.size.Microseconds(), until, most+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("look for windows of %s to close: %w", w.name, err)
 	}
@@ -106,15 +105,7 @@ func (w *windower[A]) ends(ctx context.Context, q operator.Querier, from, until 
 	if err != nil {
 		return nil, false, fmt.Errorf("look for windows of %s to close: %w", w.name, err)
 	}
-	set := map[int64]bool{}
-	for _, p := range panes {
-		for end := p + slide; end <= p+size; end += slide {
-			if end > from && end <= until {
-				set[end] = true
-			}
-		}
-	}
-	ends := slices.Sorted(maps.Keys(set))
+	ends := slices.DeleteFunc(w.windows.ends(panes), func(end int64) bool { return end <= from || end > until })
 	if len(ends) > most {
 		return ends[:most], true, nil
 	}

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
@@ -53,6 +55,18 @@ func (w Windows) late(pane, watermark int64) bool {
 
 // passed is the end of the newest window that may close when no watermark is lower than this.
 func (w Windows) passed(watermark int64) int64 { return w.pane(watermark - w.lateness.Microseconds()) }
+
+// ends are those of all windows that have one of the panes, in order.
+func (w Windows) ends(panes []int64) []int64 {
+	size, slide := w.size.Microseconds(), w.slide.Microseconds()
+	set := map[int64]bool{}
+	for _, p := range panes {
+		for end := p + slide; end <= p+size; end += slide {
+			set[end] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
 
 // ending is the window that ends then.
 func (w Windows) ending(end int64) Window {
