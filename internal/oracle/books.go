@@ -35,16 +35,15 @@ type books struct {
 	accounts map[string]loyalty.Account // as they should be, from the payments
 	earned   map[string]loyalty.Account // as loyalty's events say
 	products map[string]events.ProductChanged
-	judged   map[string]string // payment → whose duplicate it is, as it should be
-	verdicts map[string]string // payment → whose duplicate it is, as fraud said
-	late     map[string]bool   // payments that came too late to be judged
+	judged   map[string]events.Event // the verdict on a payment, as it should be
+	verdicts map[string]events.Event // as fraud said it
 	faults   []string
 }
 
 func newBooks() *books {
 	return &books{
 		stories: map[string]*story{}, shelves: inventory.Shelves{}, accounts: map[string]loyalty.Account{}, earned: map[string]loyalty.Account{},
-		products: map[string]events.ProductChanged{}, judged: map[string]string{}, verdicts: map[string]string{}, late: map[string]bool{},
+		products: map[string]events.ProductChanged{}, judged: map[string]events.Event{}, verdicts: map[string]events.Event{},
 	}
 }
 

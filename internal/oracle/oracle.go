@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/feira-shop/feira/services/fraud"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/service"
@@ -18,6 +19,8 @@ type Config struct {
 	Services []service.Definition
 	// DSN is the address of a service's database; that of "provider" is the payment provider's.
 	DSN func(service string) (string, error)
+	// Fraud is what fraud runs with; zero: its defaults. Verdicts made with other thresholds are compared in part.
+	Fraud fraud.Config
 	// Passes is how often a difference must be seen to count; 0 is 3. A pass without any ends the examination.
 	Passes int
 	// Pause lies between passes; 0 is 700 ms.

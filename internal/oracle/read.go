@@ -23,7 +23,7 @@ func (e *examiner) pass(ctx context.Context) (Report, error) {
 		each func(*books, events.Recorded)
 	}{
 		{"catalog", readCatalog}, {"loyalty", readLoyalty}, {"fraud", readFraud},
-		{"inventory", readInventory}, {"payments", newJudge().readPayments}, {"orders", readOrders},
+		{"inventory", readInventory}, {"payments", (&judge{fraud.NewReplay(e.cfg.Fraud.Judge())}).readPayments}, {"orders", readOrders},
 	} {
 		if e.stores[s.name] == nil {
 			continue
@@ -82,11 +82,10 @@ func readFraud(b *books, r events.Recorded) {
 		s := b.story(e.Order)
 		s.verdicts++
 		s.cleared = true
-		b.verdicts[e.Payment] = ""
+		b.verdicts[e.Payment] = e
 	case events.PurchaseHeld:
 		b.story(e.Order).verdicts++
-		b.verdicts[e.Payment] = e.DuplicateOfPayment
-		b.late[e.Payment] = len(e.Rules) == 1 && e.Rules[0] == fraud.RuleTooLate
+		b.verdicts[e.Payment] = e
 	}
 }
 
@@ -125,9 +124,7 @@ func readOrders(b *books, r events.Recorded) {
 }
 
 // judge gives fraud's verdicts anew. A card is one partition, so the store's order is the order of its offsets.
-type judge struct{ recent map[string]fraud.Purchases }
-
-func newJudge() *judge { return &judge{recent: map[string]fraud.Purchases{}} }
+type judge struct{ again *fraud.Replay }
 
 func (j *judge) readPayments(b *books, r events.Recorded) {
 	if _, published := events.TopicOf(r.Type); !published {
@@ -153,19 +150,8 @@ func (j *judge) readPayments(b *books, r events.Recorded) {
 }
 
 func (j *judge) judge(b *books, r events.Recorded, p events.Purchase) {
-	k := fraud.Key(p)
-	if k == "" {
-		return
-	}
-	var said []events.Event
-	j.recent[k], said = fraud.Judge(j.recent[k], r, false)
-	for _, e := range said {
-		switch v := e.(type) {
-		case events.PurchaseCleared:
-			b.judged[v.Payment] = ""
-		case events.PurchaseHeld:
-			b.judged[v.Payment] = v.DuplicateOfPayment
-		}
+	for _, verdict := range j.again.Apply(r, fraud.TooLate(b.verdicts[p.Payment])) {
+		b.judged[p.Payment] = verdict
 	}
 }
 

@@ -36,10 +36,11 @@ type world struct {
 	reservations aggregates[inventory.Reservation]
 	accounts     aggregates[loyalty.Account]
 	shelves      inventory.Shelves
-	purchases    map[string]fraud.Purchases // by card, amount and currency
-	partitionOf  map[string]int             // of the same
-	newest       [partitions]time.Time      // highest event time of each partition of payments
-	disorder     time.Duration              // that fraud allows
+	judge        fraud.Judge
+	cards        map[string]fraud.Profile // by card
+	partitionOf  map[string]int           // of the same
+	newest       [partitions]time.Time    // highest event time of each partition of payments
+	disorder     time.Duration            // that fraud allows
 
 	bank     *bank
 	requests []events.Event // of payments to the bank, whose answers it has not heard
@@ -96,7 +97,8 @@ func newWorld(t *rapid.T) *world {
 		payments:    newAggregates(decider.Decider[payments.Payment]{Decide: payments.Decide, Evolve: payments.Evolve}),
 		accounts:    newAggregates(loyalty.Rules),
 		shelves:     inventory.Shelves{"shirt": {OnHand: 5}, "mug": {OnHand: 3}},
-		purchases:   map[string]fraud.Purchases{},
+		judge:       fraud.Config{}.Judge(),
+		cards:       map[string]fraud.Profile{},
 		partitionOf: map[string]int{},
 		disorder:    rapid.SampledFrom([]time.Duration{deadline, time.Second}).Draw(t, "disorder"),
 		bank:        newBank(t),
@@ -109,7 +111,7 @@ func newWorld(t *rapid.T) *world {
 	w.consume("payments", routed(w, w.payments, payments.Routes()), events.Orders)
 	w.consume("loyalty", routed(w, w.accounts, loyalty.Routes()), events.Payments)
 	w.consume("inventory", w.reserve, events.Orders)
-	w.consume("fraud", w.judge, events.Payments)
+	w.consume("fraud", w.verdict, events.Payments)
 	return w
 }
 
@@ -206,8 +208,8 @@ func (w *world) reserve(r events.Recorded, _ int) {
 	}
 }
 
-// judge is fraud: a verdict by event time, with a watermark for each partition.
-func (w *world) judge(r events.Recorded, partition int) {
+// verdict is fraud: one by event time, with a watermark for each partition.
+func (w *world) verdict(r events.Recorded, partition int) {
 	var p events.Purchase
 	at := r.Time
 	switch e := r.Event.(type) {
@@ -226,8 +228,8 @@ func (w *world) judge(r events.Recorded, partition int) {
 		}
 		w.partitionOf[key] = partition
 		late := at.Before(w.newest[partition].Add(-w.disorder))
-		after, verdicts := fraud.Judge(w.purchases[key], r, late)
-		w.purchases[key] = after
+		after, verdicts := w.judge.Apply(w.cards[key], r, late)
+		w.cards[key] = after
 		w.must(verdicts, nil)
 	}
 	if at.After(w.newest[partition]) {

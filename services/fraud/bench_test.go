@@ -9,12 +9,12 @@ import (
 )
 
 // remembered is a state with so many cards, and an authorisation of each, later than what is remembered.
-func remembered(cards int) (map[string]Purchases, []events.Recorded) {
-	state := make(map[string]Purchases, cards)
+func remembered(cards int) (map[string]Profile, []events.Recorded) {
+	state := make(map[string]Profile, cards)
 	next := make([]events.Recorded, cards)
 	for i := range next {
 		first, second := onCard(i, "first", 0), onCard(i, "second", 4*time.Second)
-		state[card(first)], _ = Judge(nil, first, false)
+		state[card(first)], _ = builtIn.Apply(Profile{}, first, false)
 		next[i] = second
 	}
 	return state, next
@@ -33,7 +33,7 @@ func BenchmarkDecision(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		r := next[i%len(next)]
-		if _, said := Judge(state[card(r)], r, false); len(said) != 1 {
+		if _, said := builtIn.Apply(state[card(r)], r, false); len(said) != 1 {
 			b.Fatalf("%d verdicts", len(said))
 		}
 		i++
@@ -49,7 +49,7 @@ func TestADecisionTakesMicroseconds(t *testing.T) {
 	for from := 0; from+each <= len(next); from += each {
 		begun := time.Now()
 		for _, r := range next[from : from+each] {
-			if _, said := Judge(state[card(r)], r, false); len(said) != 1 {
+			if _, said := builtIn.Apply(state[card(r)], r, false); len(said) != 1 {
 				t.Fatalf("%d verdicts", len(said))
 			}
 		}

@@ -1,136 +1,130 @@
 package fraud
 
 import (
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/money"
 )
-
-// Window is how far apart two purchases must be not to be taken for a double click: 5.000 s is far enough.
-const Window = 5 * time.Second
 
 // Names of the rules, as verdicts carry them.
 const (
-	RuleDuplicate = "duplicate_purchase"
-	RuleTooLate   = "too_late_to_judge"
+	RuleDuplicate      = "duplicate_purchase"
+	RuleVelocityMinute = "velocity_minute"
+	RuleVelocityHour   = "velocity_hour"
+	RuleUnusualAmount  = "unusual_amount"
+	RuleNewCard        = "new_card_high_amount"
+	RuleModel          = "model"
+	// RuleTooLate is no rule of state and event: the payment came later than purchases are kept.
+	RuleTooLate = "too_late_to_judge"
 )
 
-// Purchases are the recent authorised payments of one card, amount and currency, in the order of their offsets.
-type Purchases []Purchase
-
-// Purchase is what must be remembered of a payment.
-type Purchase struct {
-	Payment string    `json:"p"`
-	Order   string    `json:"o"`
-	At      time.Time `json:"t"` // event time: when the order was placed
+// rule says of a purchase, in words, why it is suspicious; "" when it is not.
+type rule struct {
+	name   string
+	effect func(*Thresholds) Effect
+	fires  func(*Thresholds, *measures) (why string)
 }
 
-// Judge gives every authorised payment its verdict and remembers it; a voided payment is forgotten.
+// rules in the order in which verdicts name them.
+var rules = [...]rule{
+	{RuleDuplicate, func(*Thresholds) Effect { return Effect{Weight: 100, Hard: true} }, duplicate},
+	{RuleVelocityMinute, func(t *Thresholds) Effect { return t.Minute.Effect }, velocityMinute},
+	{RuleVelocityHour, func(t *Thresholds) Effect { return t.Hour.Effect }, velocityHour},
+	{RuleUnusualAmount, func(t *Thresholds) Effect { return t.Unusual.Effect }, unusualAmount},
+	{RuleNewCard, func(t *Thresholds) Effect { return t.New.Effect }, newCard},
+	{RuleModel, func(t *Thresholds) Effect { return t.Model.Effect }, objection},
+}
+
+// duplicate: a purchase less than [Window] from one with an earlier offset, before or after it in event time, repeats
+// it. It is no threshold: that a double click is paid once is what the shop promises.
+func duplicate(_ *Thresholds, m *measures) string {
+	if !m.repeats {
+		return ""
+	}
+	apart := time.Duration(m.purchase.At - m.first.At).Abs()
+	return fmt.Sprintf("%s from another purchase of %s on the same card", apart.Round(time.Millisecond), m.purchase.money())
+}
+
+func velocityMinute(t *Thresholds, m *measures) string {
+	return tooFast(&t.Minute, m.minute, m.purchase.Currency, "a minute")
+}
+
+func velocityHour(t *Thresholds, m *measures) string {
+	return tooFast(&t.Hour, m.hour, m.purchase.Currency, "an hour")
+}
+
+func tooFast(l *VelocityLimits, v speed, currency, within string) string {
+	if v.payments > l.Payments {
+		return fmt.Sprintf("%d payments on the card within %s, more than %d", v.payments, within, l.Payments)
+	}
+	if most, limited := l.Sums[currency]; limited && v.sum > most {
+		return fmt.Sprintf("%s on the card within %s, more than %s", money.New(v.sum, currency), within, money.New(most, currency))
+	}
+	return ""
+}
+
+func unusualAmount(t *Thresholds, m *measures) string {
+	if m.known < t.Unusual.Known || max(m.deviations, -m.deviations) <= t.Unusual.Deviations {
+		return ""
+	}
+	return fmt.Sprintf("%s is %.1f deviations from the mean of %s over %d purchases, more than %g",
+		m.purchase.money(), m.deviations, money.New(int64(m.mean), m.purchase.Currency), m.known, t.Unusual.Deviations)
+}
+
+func newCard(t *Thresholds, m *measures) string {
+	most, limited := t.New.Amounts[m.purchase.Currency]
+	if !limited || m.purchase.Amount <= most || m.age > 0 && m.age.Hours() >= t.New.Hours {
+		return ""
+	}
+	since := "that was never seen before"
+	if m.age > 0 {
+		since = fmt.Sprintf("first seen %s before", m.age.Round(time.Second))
+	}
+	return fmt.Sprintf("%s on a card %s, more than %s", m.purchase.money(), since, money.New(most, m.purchase.Currency))
+}
+
+func objection(t *Thresholds, m *measures) string {
+	if m.score < t.Model.Probability { // -1: there is no model
+		return ""
+	}
+	return fmt.Sprintf("the model gives %.1f %% for fraud, %.1f %% or more", float64(m.score)/10, float64(t.Model.Probability)/10)
+}
+
+// weigh is the verdict on a purchase: every rule that fired, with what it adds to the score.
 //
-// A payment less than [Window] from one with an earlier offset, before or after it in event time, is a duplicate
-// of it. One that comes later than purchases are kept cannot be judged, so a person looks: whether a purchase that
-// it may repeat is still remembered is an accident of batches and restarts, so it is not even looked for. Where the
-// provider did not name the card there is nothing to repeat: the payment is cleared, late or not.
-func Judge(recent Purchases, r events.Recorded, late bool) (Purchases, []events.Event) {
-	switch e := r.Event.(type) {
-	case events.PaymentVoided:
-		return recent.without(e.Payment), nil
-	case events.PaymentAuthorized:
-		if recent.has(e.Payment) {
-			return recent, nil // judged before
+// Who may release what is held depends on the reason: the customer, when it looks like a double click and like nothing
+// else; otherwise a person of the shop, so that a thief cannot.
+func weigh(t *Thresholds, m *measures, v events.Verdict) events.Event {
+	score, repeated, hard := 0, false, false
+	for i := range rules {
+		why := rules[i].fires(t, m)
+		if why == "" {
+			continue
 		}
-		return recent.with(e.Purchase), events.List(verdict(recent, e.Purchase, late))
-	}
-	return recent, nil
-}
-
-func verdict(recent Purchases, p events.Purchase, late bool) events.Event {
-	v := events.Verdict{Order: p.Order, Payment: p.Payment, Customer: p.Customer, Rules: []string{}}
-	if late && p.CardFingerprint != "" {
-		v.Score, v.Rules = 50, []string{RuleTooLate}
-		return events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud}
-	}
-	if first, ok := recent.near(p.PurchasedAt); ok {
-		v.Score, v.Rules = 100, []string{RuleDuplicate}
-		return events.PurchaseHeld{
-			Verdict: v, Reason: events.ReasonDuplicatePurchase,
-			DuplicateOfPayment: first.Payment, DuplicateOfOrder: first.Order,
+		e := rules[i].effect(t)
+		v.Rules = append(v.Rules, rules[i].name)
+		v.Reasons = append(v.Reasons, events.Fired{Rule: rules[i].name, Weight: e.Weight, Why: why})
+		v.Score += e.Weight
+		if rules[i].name == RuleDuplicate {
+			repeated = true
+			continue
 		}
+		score += e.Weight
+		hard = hard || e.Hard
 	}
-	return events.PurchaseCleared{Verdict: v}
-}
-
-// near finds the first remembered purchase less than Window away.
-func (ps Purchases) near(at time.Time) (Purchase, bool) {
-	for _, p := range ps {
-		if d := at.Sub(p.At); -Window < d && d < Window {
-			return p, true
-		}
+	v.Score = min(v.Score, 100)
+	suspicious := hard || score >= t.HoldAt
+	if !suspicious && !repeated {
+		return events.PurchaseCleared{Verdict: v}
 	}
-	return Purchase{}, false
-}
-
-func (ps Purchases) has(payment string) bool {
-	for _, p := range ps {
-		if p.Payment == payment {
-			return true
-		}
+	held := events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud}
+	if repeated {
+		held.DuplicateOfPayment, held.DuplicateOfOrder = m.first.Payment, m.first.Order
 	}
-	return false
-}
-
-// with and without return copies: the state before must stay as it was until the batch is committed.
-func (ps Purchases) with(p events.Purchase) Purchases {
-	c := make(Purchases, len(ps), len(ps)+1)
-	copy(c, ps)
-	return append(c, Purchase{Payment: p.Payment, Order: p.Order, At: p.PurchasedAt})
-}
-
-func (ps Purchases) without(payment string) Purchases {
-	if !ps.has(payment) {
-		return ps
+	if !suspicious {
+		held.Reason = events.ReasonDuplicatePurchase
 	}
-	c := make(Purchases, 0, len(ps))
-	for _, p := range ps {
-		if p.Payment != payment {
-			c = append(c, p)
-		}
-	}
-	return c
-}
-
-// Until is the event time up to which the purchases matter to others; zero when there are none.
-func (ps Purchases) Until() time.Time {
-	var last time.Time
-	for _, p := range ps {
-		if p.At.After(last) {
-			last = p.At
-		}
-	}
-	if last.IsZero() {
-		return last
-	}
-	return last.Add(Window)
-}
-
-// Trim forgets purchases that no payment at or after the watermark can be a duplicate of.
-func (ps Purchases) Trim(watermark time.Time) Purchases {
-	c := make(Purchases, 0, len(ps))
-	for _, p := range ps {
-		if !p.At.Add(Window).Before(watermark) {
-			c = append(c, p)
-		}
-	}
-	return c
-}
-
-// Key is what must be equal for two purchases to be compared: card, amount and currency. Of a card that the provider did
-// not name nothing is known to be equal, so the payment has a key of its own and is compared with nothing. "" only for
-// what is no payment.
-func Key(p events.Purchase) string {
-	if p.CardFingerprint == "" {
-		return p.Payment
-	}
-	return p.CardFingerprint + " " + strconv.FormatInt(p.Amount.Amount, 10) + " " + p.Amount.Currency
+	return held
 }

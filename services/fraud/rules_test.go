@@ -1,6 +1,8 @@
 package fraud
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -9,6 +11,9 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/money"
 )
+
+// builtIn judges as a deployment without files does.
+var builtIn = Config{}.Judge()
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -27,10 +32,10 @@ func voided(payment string, at time.Duration) events.Recorded {
 func verdicts(t *testing.T, history ...events.Recorded) map[string]string {
 	t.Helper()
 	of := map[string]string{}
-	var recent Purchases
+	var recent Profile
 	for _, r := range history {
 		var said []events.Event
-		recent, said = Judge(recent, r, false)
+		recent, said = builtIn.Apply(recent, r, false)
 		for _, e := range said {
 			switch v := e.(type) {
 			case events.PurchaseCleared:
@@ -77,12 +82,19 @@ func TestDuplicates(t *testing.T) {
 func TestCardAmountAndCurrencyKeepApart(t *testing.T) {
 	t.Parallel()
 	base := authorized("a", 0).Event.(events.PaymentAuthorized).Purchase
-	other := []events.Purchase{base, base, base}
-	other[0].CardFingerprint, other[1].Amount.Amount, other[2].Amount.Currency = "another", 2000, "USD"
+	remembered, _ := builtIn.Apply(Profile{}, authorized("a", 0), false)
+	other := []events.Purchase{base, base}
+	other[0].Amount.Amount, other[1].Amount.Currency = 2000, "USD"
 	for _, p := range other {
-		if Key(p) == Key(base) {
-			t.Errorf("%+v has the key of %+v", p, base)
+		p.Payment = "b"
+		_, said := builtIn.Apply(remembered, events.Recorded{Event: events.PaymentAuthorized{Purchase: p}}, false)
+		if _, cleared := said[0].(events.PurchaseCleared); !cleared {
+			t.Errorf("%+v is taken for %+v", p, base)
 		}
+	}
+	another := base
+	if another.CardFingerprint = "another"; Key(another) == Key(base) {
+		t.Errorf("%+v has the key of %+v", another, base)
 	}
 }
 
@@ -101,7 +113,7 @@ func TestAnUnnamedCardIsComparedWithNothing(t *testing.T) {
 		t.Errorf("the keys are %q and %q; each payment needs its own", a, b)
 	}
 	for _, late := range []bool{false, true} {
-		_, said := Judge(nil, unnamed("a"), late)
+		_, said := builtIn.Apply(Profile{}, unnamed("a"), late)
 		if len(said) != 1 {
 			t.Fatalf("%d verdicts: %v", len(said), said)
 		}
@@ -117,9 +129,9 @@ func TestAnUnnamedCardIsComparedWithNothing(t *testing.T) {
 // Whatever happens to be remembered still: that differs from run to run.
 func TestTooLateIsForAPerson(t *testing.T) {
 	t.Parallel()
-	near, _ := Judge(nil, authorized("b", 0), false)
-	for _, remembered := range []Purchases{nil, near} {
-		_, said := Judge(remembered, authorized("a", 0), true)
+	near, _ := builtIn.Apply(Profile{}, authorized("b", 0), false)
+	for _, remembered := range []Profile{{}, near} {
+		_, said := builtIn.Apply(remembered, authorized("a", 0), true)
 		held, ok := said[0].(events.PurchaseHeld)
 		if !ok || held.Reason != events.ReasonFraud || held.Rules[0] != RuleTooLate || held.DuplicateOfPayment != "" {
 			t.Fatalf("got %#v, want it held as %s", said[0], RuleTooLate)
@@ -127,24 +139,44 @@ func TestTooLateIsForAPerson(t *testing.T) {
 	}
 }
 
-// What Trim forgets never changes a verdict on a payment that is not late.
+// What Trim forgets never changes a verdict on a payment that is not late, nor does what a late one leaves behind.
 func TestTrimForgetsNothingThatMatters(t *testing.T) {
 	t.Parallel()
+	judge := builtIn
+	judge.Forget = 2 * time.Hour // within reach of the times drawn
 	rapid.Check(t, func(t *rapid.T) {
-		var kept, all Purchases
-		n := rapid.IntRange(1, 20).Draw(t, "n")
+		spread := rapid.SampledFrom([]int{30, 3600, 12 * 3600}).Draw(t, "seconds")
+		moment := rapid.IntRange(0, spread*1000)
+		amount := rapid.SampledFrom([]int64{1999, 1999, 2500, 900_000})
+		var kept, all Profile
+		n := rapid.IntRange(1, 40).Draw(t, "n")
+		watermark := noon
 		for i := range n {
-			r := authorized(string(rune('a'+i)), time.Duration(rapid.IntRange(0, 30_000).Draw(t, "ms"))*time.Millisecond)
-			all, _ = Judge(all, r, false)
-			kept, _ = Judge(kept, r, false)
-		}
-		watermark := noon.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "watermark")) * time.Millisecond)
-		kept = kept.Trim(watermark)
-		at := watermark.Add(time.Duration(rapid.IntRange(0, 10_000).Draw(t, "after")) * time.Millisecond)
-		a, aok := all.near(at)
-		k, kok := kept.near(at)
-		if a != k || aok != kok {
-			t.Fatalf("at %s: %v with everything, %v after trimming at %s", at, a, k, watermark)
+			at := time.Duration(moment.Draw(t, "ms")) * time.Millisecond
+			r := paying(fmt.Sprint(i), at, amount.Draw(t, "amount"))
+			if w := noon.Add(time.Duration(moment.Draw(t, "watermark")) * time.Millisecond); w.After(watermark) && rapid.Bool().Draw(t, "moves") {
+				watermark = w
+			}
+			if kept = kept.Trim(watermark); kept.Until(judge.Forget).Before(watermark) {
+				kept = Profile{}
+			}
+			late := noon.Add(at).Before(watermark)
+			if i > 0 && rapid.IntRange(0, 9).Draw(t, "voids") == 0 {
+				r = voided(fmt.Sprint(i-1), at)
+			}
+			var a, k []events.Event
+			all, a = judge.Apply(all, r, late)
+			kept, k = judge.Apply(kept, r, late)
+			if !reflect.DeepEqual(a, k) {
+				t.Fatalf("at %s: %+v with everything, %+v after trimming at %s", at, a, k, watermark)
+			}
 		}
 	})
+}
+
+// paying is an authorised payment of an amount.
+func paying(payment string, at time.Duration, amount int64) events.Recorded {
+	e := authorized(payment, at).Event.(events.PaymentAuthorized)
+	e.Amount.Amount = amount
+	return events.Recorded{Event: e}
 }

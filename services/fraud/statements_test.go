@@ -58,7 +58,7 @@ func run(t *testing.T, disorder time.Duration) *running {
 	}
 	t.Cleanup(pool.Close)
 	r.store = eventstore.New(pool, eventstore.Options{Service: "fraud", Registry: events.NewRegistry()})
-	r.handler = duplicates(disorder).Handler(r.store).(operator.Stateful)
+	r.handler = cards(Config{Disorder: disorder}.defaults()).Handler(r.store).(operator.Stateful)
 	if err := r.handler.Restore(t.Context(), pool, operator.Claim{Topic: events.Payments.Name}); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestVerdictsAcrossARestart(t *testing.T) {
 	t.Parallel()
 	r := run(t, time.Minute)
 	r.apply(t, authorized("a", 0), authorized("b", 4999*time.Millisecond))
-	again := duplicates(time.Minute).Handler(r.store).(operator.Stateful)
+	again := cards(Config{Disorder: time.Minute}.defaults()).Handler(r.store).(operator.Stateful)
 	if err := again.Restore(t.Context(), r.store.Pool(), operator.Claim{Topic: events.Payments.Name}); err != nil {
 		t.Fatal(err)
 	}

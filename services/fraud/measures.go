@@ -1,0 +1,65 @@
+package fraud
+
+import (
+	"math"
+	"time"
+)
+
+// measures are what a card's profile and a purchase say together: all that rules and model look at.
+type measures struct {
+	purchase     Purchase
+	first        Purchase // the earlier one that it may repeat
+	repeats      bool
+	minute, hour speed         // with this purchase
+	known        int64         // amounts that were learned in its currency
+	mean         float64       // of them
+	deviations   float64       // from the mean
+	age          time.Duration // of the card here; 0: it is new
+	score        int           // of the model, in thousandths; -1: there is none
+}
+
+// measure compares a purchase with the profile as it was before.
+func measure(c Profile, p Purchase) measures {
+	m := measures{purchase: p, minute: c.Minute.speed(p, quick), hour: c.Hour.speed(p, slow), score: -1}
+	m.first, m.repeats = c.Recent.near(p)
+	if a := amountsIn(c.Amounts, p.Currency); a != nil {
+		m.known, m.mean, m.deviations = a.Count, a.Mean, a.deviations(p.Amount)
+	}
+	if c.First != 0 {
+		m.age = time.Duration(max(0, p.At-c.First))
+	}
+	return m
+}
+
+// FeatureNames are the numbers that a model looks at, in their order.
+var FeatureNames = [...]string{
+	"amount", "payments_in_a_minute", "payments_in_an_hour", "sum_in_a_minute", "sum_in_an_hour",
+	"known_amounts", "deviations", "hours_known", "small_and_many", "high_and_new",
+}
+
+// Features are the numbers of one purchase, as [FeatureNames] names them.
+type Features [len(FeatureNames)]float64
+
+// Amounts are compared by their logarithms, in minor units; ten is what a habit needs; beyond twenty deviations it makes
+// no difference how many they are.
+const (
+	mostDeviations = 20
+	habit          = 10
+)
+
+// features are the measures as numbers of a similar size.
+func (m *measures) features() Features {
+	amount := math.Log1p(max(0, float64(m.purchase.Amount)))
+	payments := math.Log(float64(m.minute.payments))
+	newness := 1 - float64(min(m.known, habit))/habit
+	deviations := 0.0
+	if m.known > 1 {
+		deviations = min(mostDeviations, max(-mostDeviations, m.deviations))
+	}
+	return Features{
+		amount, payments, math.Log(float64(m.hour.payments)),
+		math.Log1p(max(0, float64(m.minute.sum))), math.Log1p(max(0, float64(m.hour.sum))),
+		math.Log1p(float64(m.known)), deviations, math.Log1p(m.age.Hours()),
+		payments / (1 + amount), newness * amount,
+	}
+}
