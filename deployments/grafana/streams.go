@@ -1,13 +1,19 @@
 package main
 
-// streamOperators are those that keep state by event time.
-var streamOperators = variable{name: "operator", label: "Operator", query: "label_values(feira_stream_state_keys, operator)", listed: true}
+// streamOperators are those that compute by event time.
+var streamOperators = variable{name: "operator", label: "Operator", query: "label_values(feira_stream_watermark_delay_seconds, operator)", listed: true}
 
 const chosenStream = `operator=~"$operator"`
 
+// openWindows are those that the process knows of that closes them: others may think of too many, or have no partition.
+func openWindows(selector string) string {
+	metric := "min by (service, operator) (feira_stream_open_windows{" + selector + "}"
+	return metric + " > 0) or " + metric + ")"
+}
+
 var streams = dashboard{
 	uid: "feira-streams", title: "Feira: streams",
-	about:     "Operators that compute by the time of events: state in memory, watermarks, late events.",
+	about:     "Operators that compute by the time of events: watermarks, windows, states, late events.",
 	variables: []variable{streamOperators},
 	rows: []row{
 		{"Now", []panel{
@@ -21,7 +27,15 @@ var streams = dashboard{
 		{"Time and state", []panel{
 			lines("Watermark behind the clock", seconds, "Of the partition that is furthest behind. It stands still when neither events nor ticks come.", perOperator("max by (service, operator) (feira_stream_watermark_delay_seconds{"+chosenStream+"})")),
 			lines("Keys with state", count, "In memory of all processes. It grows with the load, not with time.", perOperator("sum by (service, operator) (feira_stream_state_keys{"+chosenStream+"})")),
-			lines("State saved", bytesRate, "Written with the checkpoints.", perOperator(rate("service, operator", "feira_operator_checkpoint_bytes_sum", chosenStream))),
+			lines("Size of the states", bytesUnit, "As they are saved.", perOperator("sum by (service, operator) (feira_stream_state_bytes{"+chosenStream+"})")),
+			lines("State saved", bytesRate, "Written with the checkpoints: states that changed, partial sums of windows.", perOperator(rate("service, operator", "feira_operator_checkpoint_bytes_sum", chosenStream))),
+			lines("Rows in the logs of changes", count, "That a restart would read. It follows the size of the states.", perOperator("sum by (service, operator) (feira_stream_delta_rows{"+chosenStream+"})")),
+			lines("States carried forward", perSecond, "Saved again without a change, so that old rows can go.", perOperator(rate("service, operator", "feira_stream_carried_keys_total", chosenStream))),
+		}},
+		{"Windows", []panel{
+			lines("Open", count, "Begun and not closed. When it grows, the time of some partition stands still, or a closing fails.", perOperator(openWindows(chosenStream))).upTo(12),
+			lines("Results", perSecond, "Said as windows closed, one per window and key.", perOperator(rate("service, operator", "feira_stream_window_results_total", chosenStream))),
+			lines("Time spent closing", share, "Of each second, in transactions that close windows; batches wait meanwhile.", perOperator(rate("service, operator", "feira_operator_closing_seconds_sum", chosenStream))),
 		}},
 		{"Events", []panel{
 			lines("Late", perSecond, "Behind the watermark of their partition: counted and kept.", perOperator(rate("service, operator", "feira_stream_late_events_total", chosenStream))),
