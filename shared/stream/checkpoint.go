@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,33 +34,32 @@ func Migrations() pg.Set {
 	return pg.Set{Name: "stream", FS: sub}
 }
 
-// saved is a key's state in a delta row.
-type saved[S any] struct {
-	Key   string `json:"k"`
-	Until int64  `json:"u"`
-	State S      `json:"s"`
-}
-
-// save queues the deltas and watermarks of the batch, partition by partition in order.
+// save queues the deltas, the watermarks and the counts of the batch, partition by partition in order.
 func (p *processor[S]) save(tx *eventstore.Tx) error {
-	var topics, entries []string
-	var partitions []int32
-	var maxTimes, expires, watermarks []int64
+	n := len(p.pending)
+	topics, entries, partitions := make([]string, 0, n), make([]string, 0, n), make([]int32, 0, n)
+	maxTimes, expires, seqs, lows := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	counts := [3][]int64{}
 	p.bytes = 0
 	for _, k := range slices.SortedFunc(maps.Keys(p.pending), compare) {
 		o := p.pending[k]
-		delta, err := encode(o.changed)
+		delta, err := p.delta(o)
 		if err != nil {
 			return operator.Reject(fmt.Errorf("encode the state of %s/%d: %w", k.topic, k.partition, err))
 		}
-		topics, partitions = append(topics, k.topic), append(partitions, k.partition)
-		entries = append(entries, delta)
 		p.bytes += len(delta)
+		topics, partitions, entries = append(topics, k.topic), append(partitions, k.partition), append(entries, delta)
 		maxTimes, expires = append(maxTimes, o.maxTime), append(expires, o.expires)
-		watermarks = append(watermarks, o.maxTime-p.from.disorder.Microseconds())
+		seqs, lows = append(seqs, o.base.log.next), append(lows, o.base.log.low(p.watermark(o.maxTime)))
+		for i, n := range []int64{o.counted, o.late, o.quarantined} {
+			counts[i] = append(counts[i], n)
+		}
 	}
-	tx.Later(saveSQL, p.name, topics, partitions, maxTimes, expires, entries)
-	tx.Later(freeSQL, p.name, topics, partitions, watermarks)
+	tx.Later(saveSQL, p.name, topics, partitions, maxTimes, expires, entries, seqs, counts[0], counts[1], counts[2])
+	tx.Later(freeSQL, p.name, topics, partitions, lows)
+	if len(p.ledger.set) > 0 {
+		tx.Later(lateSQL, lateArgs(p.name, p.ledger.set)...)
+	}
 	return nil
 }
 
@@ -75,19 +73,6 @@ func compare(a, b shardKey) int {
 	return int(a.partition - b.partition)
 }
 
-func encode[S any](changed map[string]entry[S]) (string, error) {
-	if len(changed) == 0 {
-		return "", nil
-	}
-	list := make([]saved[S], 0, len(changed))
-	for _, key := range slices.Sorted(maps.Keys(changed)) {
-		e := changed[key]
-		list = append(list, saved[S]{Key: key, Until: e.until, State: e.state})
-	}
-	b, err := json.Marshal(list)
-	return string(b), err
-}
-
 // Restore reads a partition's deltas in order and folds them into memory.
 func (p *processor[S]) Restore(ctx context.Context, q operator.Querier, c operator.Claim) error {
 	s := newShard[S]()
@@ -96,26 +81,21 @@ func (p *processor[S]) Restore(ctx context.Context, q operator.Querier, c operat
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("read the watermark of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
-	rows, err := q.Query(ctx, `select entries from stream_deltas where operator = $1 and topic = $2 and partition = $3 order by id`,
+	rows, err := q.Query(ctx, `select seq, expires_at, entries from stream_deltas where operator = $1 and topic = $2 and partition = $3 order by seq`,
 		p.name, c.Topic, c.Partition)
 	if err != nil {
 		return fmt.Errorf("read the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
-	watermark := s.maxTime - p.from.disorder.Microseconds()
+	watermark := p.watermark(s.maxTime)
+	var seq, expires int64
 	var delta []byte
-	_, err = pgx.ForEachRow(rows, []any{&delta}, func() error {
-		var list []saved[S]
-		if err := json.Unmarshal(delta, &list); err != nil {
-			return err
-		}
-		for _, e := range list {
-			s.put(e.Key, entry[S]{state: e.State, until: e.Until}, watermark)
-		}
-		return nil
+	_, err = pgx.ForEachRow(rows, []any{&seq, &expires, &delta}, func() error {
+		return p.fold(s, &row{seq: seq, expires: expires, bytes: len(delta)}, delta, watermark)
 	})
 	if err != nil {
 		return fmt.Errorf("restore the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
+	s.log.forget(s.log.low(watermark))
 	p.shards[shardKey{c.Topic, c.Partition}] = s
 	p.show()
 	return nil

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -23,15 +22,21 @@ type processor[S any] struct {
 	rule    Rule[S]
 	shards  map[shardKey]*shard[S]
 	pending map[shardKey]*overlay[S] // of the batch whose outcome is not known yet
+	spare   []*overlay[S]            // whose room is used again
 	now     func() time.Time
+	ledger  *ledger // of the batch in hand
 	metrics *metrics
 
-	bytes   int  // of state, that the last Apply saved
-	refused bool // the last attempt was rolled back
+	text    []byte // of the deltas, used again
+	bytes   int    // of state, that the last Apply saved
+	refused bool   // the last attempt was rolled back
 }
 
 func newProcessor[S any](name string, from Source, rule Rule[S]) *processor[S] {
-	return &processor[S]{name: name, from: from, rule: rule, shards: map[shardKey]*shard[S]{}, now: time.Now, metrics: newMetrics(name)}
+	return &processor[S]{
+		name: name, from: from, rule: rule, now: time.Now, ledger: newLedger(), metrics: newMetrics(name),
+		shards: map[shardKey]*shard[S]{}, pending: map[shardKey]*overlay[S]{},
+	}
 }
 
 var (
@@ -41,22 +46,9 @@ var (
 
 // Apply judges the batch on overlays and queues what it emits and the deltas.
 func (p *processor[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
-	p.pending = map[shardKey]*overlay[S]{}
-	said := answers{of: make(map[string]bool, len(batch))}
-	for _, r := range batch {
-		k := shardKey{r.Topic, r.Partition}
-		o := p.pending[k]
-		if o == nil {
-			s := p.shards[k]
-			if s == nil {
-				return fmt.Errorf("stream %s: partition %s/%d was not restored before its first batch", p.name, r.Topic, r.Partition)
-			}
-			o = over(s)
-			p.pending[k] = o
-		}
-		if err := p.one(&said, o, r.Recorded); err != nil {
-			return err
-		}
+	said, err := p.hear(batch)
+	if err != nil {
+		return err
 	}
 	if err := p.say(ctx, tx, said); err != nil {
 		return err
@@ -64,42 +56,135 @@ func (p *processor[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []ope
 	return p.save(tx)
 }
 
-func (p *processor[S]) one(said *answers, o *overlay[S], r events.Recorded) error {
-	if r.Type == events.TickType {
-		o.maxTime = max(o.maxTime, r.Time.UnixMicro())
-		return nil
-	}
-	key := p.from.key(r)
-	if key == "" {
-		return nil
-	}
-	emitted := p.judge(o, key, r)
-	for _, e := range emitted {
-		if err := p.emit(said, r, e); err != nil {
-			return err
+// hear judges the batch in memory.
+func (p *processor[S]) hear(batch []operator.Record) (answers, error) {
+	p.discard() // a batch that lost a partition is applied again without having been settled
+	p.ledger = newLedger()
+	said := answers{of: make(map[string]bool, len(batch))}
+	for i := range batch {
+		r := &batch[i]
+		o, err := p.overlay(shardKey{r.Topic, r.Partition})
+		if err != nil {
+			return said, err
+		}
+		emitted, err := p.one(o, r)
+		if err != nil {
+			return said, operator.Reject(err)
+		}
+		for _, e := range emitted {
+			if err := p.emit(&said, r.Recorded, e); err != nil {
+				return said, err
+			}
 		}
 	}
-	return nil
+	return said, nil
+}
+
+// overlay is that of the batch in hand on a partition.
+func (p *processor[S]) overlay(k shardKey) (*overlay[S], error) {
+	if o := p.pending[k]; o != nil {
+		return o, nil
+	}
+	s := p.shards[k]
+	if s == nil {
+		return nil, fmt.Errorf("stream %s: partition %s/%d was not restored before its first batch", p.name, k.topic, k.partition)
+	}
+	o := p.over(s)
+	p.pending[k] = o
+	return o, nil
+}
+
+func (p *processor[S]) over(s *shard[S]) *overlay[S] {
+	n := len(p.spare)
+	if n == 0 {
+		return over(s)
+	}
+	o := p.spare[n-1]
+	p.spare = p.spare[:n-1]
+	o.begin(s)
+	return o
+}
+
+// done lets go of an overlay.
+func (p *processor[S]) done(o *overlay[S]) {
+	o.empty()
+	p.spare = append(p.spare, o)
+}
+
+// one applies a record, whatever it is, and fires what it makes due.
+func (p *processor[S]) one(o *overlay[S], r *operator.Record) ([]events.Event, error) {
+	var emitted []events.Event
+	if r.Type == events.TickType {
+		o.maxTime = max(o.maxTime, r.Time.UnixMicro())
+	} else if key := p.from.key(r.Recorded); key != "" {
+		emitted = p.judge(o, key, r)
+	}
+	if p.rule.Timer == nil {
+		return emitted, nil
+	}
+	fired, err := p.fire(o)
+	return append(emitted, fired...), err
 }
 
 // judge is the whole of what an event costs in memory.
-func (p *processor[S]) judge(o *overlay[S], key string, r events.Recorded) []events.Event {
-	eventTime := p.from.time(r)
-	if p.from.quarantines(r, eventTime) {
+func (p *processor[S]) judge(o *overlay[S], key string, r *operator.Record) []events.Event {
+	eventTime := p.from.time(r.Recorded)
+	watermark := p.watermark(o.maxTime)
+	at := eventTime.UnixMicro()
+	if p.from.quarantines(r.Recorded, eventTime) {
 		o.quarantined++
+		p.ledger.note(*r, quarantined, key, eventTime, watermark)
 		var none S
-		_, emitted := p.rule.Apply(none, r, true)
+		_, emitted := p.rule.Apply(none, r.Recorded, true)
 		return emitted
 	}
-	at := eventTime.UnixMicro()
-	late := at < o.maxTime-p.from.disorder.Microseconds()
-	if late {
+	isLate := at < watermark
+	if isLate {
 		o.late++
+		p.ledger.note(*r, late, key, eventTime, watermark)
+	} else {
+		o.counted++
 	}
-	state, emitted := p.rule.Apply(o.get(key).state, r, late)
-	o.set(key, entry[S]{state: state, until: micros(p.rule.Until(state))})
+	i := o.touch(key)
+	state, emitted := p.rule.Apply(p.needed(o.changes[i].now, watermark), r.Recorded, isLate)
+	p.keep(o, i, state)
 	o.maxTime = max(o.maxTime, at)
 	return emitted
+}
+
+// needed is what a watermark leaves of a state. The rule sees no more than that: what memory still holds beyond it
+// depends on batches and restarts.
+func (p *processor[S]) needed(e entry[S], watermark int64) S {
+	if dead(e.until, watermark) {
+		var none S
+		return none
+	}
+	return p.trimmed(e.state, watermark)
+}
+
+func (p *processor[S]) trimmed(state S, watermark int64) S {
+	if p.rule.Trim == nil {
+		return state
+	}
+	return p.rule.Trim(state, time.UnixMicro(watermark).UTC())
+}
+
+// keep enters what a state has become.
+func (p *processor[S]) keep(o *overlay[S], i int, state S) {
+	c := &o.changes[i]
+	until, timer := micros(p.rule.Until(state)), int64(0)
+	if p.rule.Timer != nil {
+		if timer = micros(p.rule.Timer(state)); timer != 0 {
+			until = max(until, timer)
+		}
+		o.set(c.key, timer, c.now.timer)
+	}
+	c.now.state, c.now.until, c.now.timer = state, until, timer
+	o.expires = max(o.expires, until)
+}
+
+func (p *processor[S]) watermark(maxTime int64) int64 {
+	return maxTime - p.from.disorder.Microseconds()
 }
 
 func micros(t time.Time) int64 {
@@ -109,63 +194,35 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// answers are the appends of a batch. Each is the first and only one of its stream.
-type answers struct {
-	appends []eventstore.Append
-	of      map[string]bool // streams
-}
-
-func (p *processor[S]) emit(said *answers, cause events.Recorded, e events.Event) error {
-	stream := p.rule.Stream(e)
-	if said.of[stream] {
-		return nil // the first one stands
-	}
-	meta, err := events.Reply(cause, p.name, p.now())
-	if err != nil {
-		return err
-	}
-	encoded, err := eventstore.Encode(meta, e)
-	if err != nil {
-		return operator.Reject(err)
-	}
-	said.of[stream] = true
-	said.appends = append(said.appends, eventstore.Append{Stream: stream, State: json.RawMessage(`{}`), Events: []eventstore.Event{encoded}})
-	return nil
-}
-
-// say appends the answers. A stream that is there already had its answer, from this operator under an earlier name or
-// before its state was lost; it stands. That is looked up only after a refused attempt, so it costs nothing as a rule.
-func (p *processor[S]) say(ctx context.Context, tx *eventstore.Tx, said answers) error {
-	var there map[string]eventstore.Stream
-	if p.refused {
-		names := make([]string, len(said.appends))
-		for i, a := range said.appends {
-			names[i] = a.Stream
-		}
-		var err error
-		if there, err = tx.Load(ctx, names); err != nil {
-			return err
-		}
-	}
-	for _, a := range said.appends {
-		if there[a.Stream].Version == 0 {
-			tx.Append(a)
-		}
-	}
-	return nil
-}
+// mostLooks bounds how many keys are looked at, after a batch, to free them: about two milliseconds.
+const mostLooks = 16384
 
 // Settle ends the last batch.
 func (p *processor[S]) Settle(committed bool) {
 	p.refused = !committed
-	if committed {
-		for _, o := range p.pending {
-			o.merge(p.from.disorder.Microseconds(), p.rule.Trim)
-			p.metrics.judged(o.late, o.quarantined)
-		}
-		p.show()
+	if !committed {
+		p.discard()
+		return
 	}
-	p.pending = nil
+	looks := mostLooks
+	for _, o := range p.pending {
+		watermark := p.watermark(o.maxTime)
+		o.merge(watermark)
+		looks -= o.base.free(watermark, looks, p.rule.Trim)
+		p.metrics.judged(o.late, o.quarantined, len(o.carried))
+		p.done(o)
+	}
+	clear(p.pending)
+	p.show()
+}
+
+// discard forgets what the batch in hand would have changed.
+func (p *processor[S]) discard() {
+	for _, o := range p.pending {
+		o.discard()
+		p.done(o)
+	}
+	clear(p.pending)
 }
 
 // CheckpointBytes is the size of the deltas that the last Apply saved.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,21 +15,24 @@ import (
 
 var _ operator.Recomputed = (*processor[int])(nil)
 
-// Recompute implements [operator.Recomputed]: one record is applied and merged at once.
+// Recompute implements [operator.Recomputed]: one record is applied and merged at once. Nothing is saved of it, so no
+// state has a place in the log.
 func (p *processor[S]) Recompute(r operator.Record, emit func(string, events.Event) error) error {
-	o := over(p.shard(operator.Claim{Topic: r.Topic, Partition: r.Partition}))
-	var emitted []events.Event
-	if r.Type == events.TickType {
-		o.maxTime = max(o.maxTime, r.Time.UnixMicro())
-	} else if key := p.from.key(r.Recorded); key != "" {
-		emitted = p.judge(o, key, r.Recorded)
+	o := p.over(p.shard(operator.Claim{Topic: r.Topic, Partition: r.Partition}))
+	emitted, err := p.one(o, &r)
+	p.ledger.set = p.ledger.set[:0]
+	if err != nil {
+		return err
 	}
 	for _, e := range emitted {
 		if err := emit(p.rule.Stream(e), e); err != nil {
 			return err
 		}
 	}
-	o.merge(p.from.disorder.Microseconds(), p.rule.Trim)
+	watermark := p.watermark(o.maxTime)
+	o.merge(watermark)
+	o.base.free(watermark, mostLooks, p.rule.Trim)
+	p.done(o)
 	return nil
 }
 
@@ -46,18 +48,15 @@ func (p *processor[S]) shard(c operator.Claim) *shard[S] {
 // StateTables implements [operator.Recomputed].
 func (p *processor[S]) StateTables() []string { return []string{"stream_deltas", "stream_watermarks"} }
 
-// needed are the states that can still matter, trimmed: when others are freed, and what of them, depends on batches.
-func (p *processor[S]) needed(s *shard[S]) map[string]entry[S] {
-	watermark := s.maxTime - p.from.disorder.Microseconds()
+// living are the states that can still matter, trimmed: when others are freed, and what of them, depends on batches.
+func (p *processor[S]) living(s *shard[S]) map[string]entry[S] {
+	watermark := p.watermark(s.maxTime)
 	kept := map[string]entry[S]{}
 	for key, e := range s.keys {
-		if e.until < watermark || e.until == 0 {
-			continue
+		if !dead(e.until, watermark) {
+			e.state = p.trimmed(e.state, watermark)
+			kept[key] = e
 		}
-		if p.rule.Trim != nil {
-			e.state = p.rule.Trim(e.state, time.UnixMicro(watermark))
-		}
-		kept[key] = e
 	}
 	return kept
 }
@@ -101,7 +100,7 @@ func (p *processor[S]) Differs(ctx context.Context, q operator.Querier, c operat
 // texts are the needed states and the highest event time, by key, to be compared.
 func (p *processor[S]) texts(s *shard[S]) (map[string]string, error) {
 	texts := map[string]string{"\x00time": fmt.Sprintf("highest event time %d", s.maxTime)}
-	for key, e := range p.needed(s) {
+	for key, e := range p.living(s) {
 		b, err := json.Marshal(saved[S]{Key: key, Until: e.until, State: e.state})
 		if err != nil {
 			return nil, err
@@ -111,19 +110,48 @@ func (p *processor[S]) texts(s *shard[S]) (map[string]string, error) {
 	return texts, nil
 }
 
-// Replace implements [operator.Recomputed]: one row of deltas holds the whole state.
+// keysPerRow bounds what Replace writes at once: what a batch might change.
+const keysPerRow = 1000
+
+// Replace implements [operator.Recomputed]: the log begins anew with the whole state.
 func (p *processor[S]) Replace(ctx context.Context, tx pgx.Tx, c operator.Claim) error {
 	s := p.shard(c)
-	delta, err := encode(p.needed(s))
-	if err != nil {
-		return err
+	living := p.living(s)
+	rows := slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(living)), keysPerRow))
+	if len(rows) == 0 {
+		rows = [][]string{nil} // the watermark is saved nevertheless
 	}
-	_, err = tx.Exec(ctx, "delete from stream_deltas where operator = $1 and topic = $2 and partition = $3", p.name, c.Topic, c.Partition)
-	if err == nil {
-		_, err = tx.Exec(ctx, saveSQL, p.name, []string{c.Topic}, []int32{c.Partition}, []int64{s.maxTime}, []int64{s.expires}, []string{delta})
+	_, err := tx.Exec(ctx, "delete from stream_deltas where operator = $1 and topic = $2 and partition = $3", p.name, c.Topic, c.Partition)
+	for i, keys := range rows {
+		if err != nil {
+			break
+		}
+		err = p.replaceRow(ctx, tx, c, int64(i+1), keys, living)
 	}
 	if err != nil {
 		return fmt.Errorf("replace the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
 	return nil
+}
+
+// replaceRow writes a row of the new log. The counts stay as they are.
+func (p *processor[S]) replaceRow(ctx context.Context, tx pgx.Tx, c operator.Claim, seq int64, keys []string, living map[string]entry[S]) error {
+	var text []byte
+	for i, key := range keys {
+		e, before := living[key], byte(',')
+		if i == 0 {
+			before = '['
+		}
+		var err error
+		if text, err = appendEntry(append(text, before), key, &e, false); err != nil {
+			return err
+		}
+	}
+	if len(text) > 0 {
+		text = append(text, ']')
+	}
+	s, none := p.shard(c), []int64{0}
+	_, err := tx.Exec(ctx, saveSQL, p.name, []string{c.Topic}, []int32{c.Partition}, []int64{s.maxTime}, []int64{s.expires},
+		[]string{string(text)}, []int64{seq}, none, none, none)
+	return err
 }

@@ -1,6 +1,10 @@
 package stream
 
-import "time"
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
 
 // second is the width of an expiry bucket, in microseconds.
 const second = int64(time.Second / time.Microsecond)
@@ -8,7 +12,11 @@ const second = int64(time.Second / time.Microsecond)
 // entry is the state of one key.
 type entry[S any] struct {
 	state S
-	until int64 // event time up to which it is needed, microseconds since 1970
+	until int64 // event time up to which it is needed, its timer included, microseconds since 1970
+	timer int64 // event time at which it fires; 0: never
+	visit int64 // the bucket in which it is looked at
+	home  *row  // of the log, with its newest entry; nil: it is in none
+	size  int   // bytes of that entry
 }
 
 // shard is the state of one partition. It is changed only by committed batches.
@@ -16,83 +24,128 @@ type shard[S any] struct {
 	keys    map[string]entry[S]
 	maxTime int64 // highest event time seen; the watermark is this minus the disorder
 	expires int64 // highest "until" ever saved: never falls, so that a delta row never outlives a newer one
-	// buckets hold, by second, the keys to look at once the watermark has passed it.
+	log     deltaLog
+	timers  timers
+	timed   int // keys with a timer
+
+	// buckets hold, by second, the keys to look at once the watermark has passed it; a key is in one of them, or in
+	// others too in which it is passed over.
 	buckets map[int64][]string
-	oldest  int64 // lowest bucket that may exist
+	order   []int64 // of the buckets, earliest first
+	planned int     // keys in all buckets
 }
 
 func newShard[S any]() *shard[S] {
-	return &shard[S]{keys: map[string]entry[S]{}, buckets: map[int64][]string{}}
+	return &shard[S]{keys: map[string]entry[S]{}, log: deltaLog{next: 1}, buckets: map[int64][]string{}}
 }
 
 // put stores a key's state, or forgets it when it is not needed any more.
 func (s *shard[S]) put(key string, e entry[S], watermark int64) {
-	if e.until < watermark || e.until == 0 {
+	old, there := s.keys[key]
+	if there {
+		s.leave(old)
+	}
+	if dead(e.until, watermark) {
 		delete(s.keys, key)
 		return
 	}
+	s.log.enter(e.home, e.size)
+	if e.timer != 0 {
+		s.timed++
+	}
+	e.visit = old.visit
+	if b := bucket(e.until, watermark); !there || e.until < old.until && b < old.visit {
+		e.visit = b
+		s.plan(b, key)
+	}
 	s.keys[key] = e
-	b := e.until/second + 1
-	s.buckets[b] = append(s.buckets[b], key)
-	if s.oldest == 0 || b < s.oldest {
-		s.oldest = b
+}
+
+// leave is what an entry that goes leaves behind.
+func (s *shard[S]) leave(e entry[S]) {
+	s.log.leave(e.home, e.size)
+	if e.timer != 0 {
+		s.timed--
 	}
 }
 
-// free drops what is behind the watermark. Each key is looked at once per time it was put.
-func (s *shard[S]) free(watermark int64, trim func(S, time.Time) S) {
-	for ; s.oldest != 0 && s.oldest <= watermark/second; s.oldest++ {
-		for _, key := range s.buckets[s.oldest] {
-			e, ok := s.keys[key]
-			switch {
-			case !ok:
-			case e.until < watermark:
-				delete(s.keys, key)
-			case trim != nil:
-				e.state = trim(e.state, time.UnixMicro(watermark))
-				s.keys[key] = e
+// bucket is the second after until, or, where that is far away, a little later: so there are few buckets however long
+// states live, and a state is in memory at most 1/64 longer than it is needed.
+func bucket(until, watermark int64) int64 {
+	b := until/second + 1
+	if far := b - watermark/second; far >= 128 {
+		width := int64(1) << (bits.Len64(uint64(far)) - 7)
+		b = (b + width - 1) / width * width
+	}
+	return b
+}
+
+func (s *shard[S]) plan(b int64, key string) {
+	keys, there := s.buckets[b]
+	if !there {
+		i, _ := slices.BinarySearch(s.order, b)
+		s.order = slices.Insert(s.order, i, b)
+	}
+	s.buckets[b] = append(keys, key)
+	s.planned++
+}
+
+// free drops what is behind the watermark, and looks at no more than so many keys: the loop waits for it. It says how
+// many it has looked at. That a state is gone shows in memory alone: one behind the watermark is none to the rule.
+func (s *shard[S]) free(watermark int64, looks int, trim func(S, time.Time) S) int {
+	looked := 0
+	for len(s.order) > 0 {
+		b := s.order[0]
+		if b > watermark/second {
+			break
+		}
+		keys := s.buckets[b]
+		for len(keys) > 0 {
+			if looked == looks {
+				s.buckets[b] = keys
+				return looked
 			}
+			looked++
+			s.planned--
+			s.look(b, keys[len(keys)-1], watermark, trim)
+			keys = keys[:len(keys)-1]
 		}
-		delete(s.buckets, s.oldest)
-		if len(s.buckets) == 0 {
-			s.oldest = 0
-			return
-		}
+		delete(s.buckets, b)
+		s.order = s.order[1:]
 	}
+	s.replan(watermark)
+	return looked
 }
 
-// overlay is what a batch changes in a shard, until its transaction is known to be committed.
-type overlay[S any] struct {
-	base    *shard[S]
-	changed map[string]entry[S]
-	maxTime int64
-	expires int64
-	// Of this batch, for the metrics.
-	late, quarantined int
-}
-
-func over[S any](s *shard[S]) *overlay[S] {
-	return &overlay[S]{base: s, changed: map[string]entry[S]{}, maxTime: s.maxTime, expires: s.expires}
-}
-
-func (o *overlay[S]) get(key string) entry[S] {
-	if e, ok := o.changed[key]; ok {
-		return e
+// look drops a key that is not needed any more; another is looked at again when it may be.
+func (s *shard[S]) look(b int64, key string, watermark int64, trim func(S, time.Time) S) {
+	e, ok := s.keys[key]
+	if !ok || e.visit != b {
+		return
 	}
-	return o.base.keys[key]
-}
-
-func (o *overlay[S]) set(key string, e entry[S]) {
-	o.changed[key] = e
-	o.expires = max(o.expires, e.until)
-}
-
-// merge makes the batch's changes the shard's.
-func (o *overlay[S]) merge(disorder int64, trim func(S, time.Time) S) {
-	o.base.maxTime, o.base.expires = o.maxTime, o.expires
-	watermark := o.maxTime - disorder
-	for key, e := range o.changed {
-		o.base.put(key, e, watermark)
+	if e.until < watermark {
+		s.leave(e)
+		delete(s.keys, key)
+		return
 	}
-	o.base.free(watermark, trim)
+	if trim != nil {
+		e.state = trim(e.state, time.UnixMicro(watermark))
+	}
+	e.visit = bucket(e.until, watermark)
+	s.plan(e.visit, key)
+	s.keys[key] = e
+}
+
+// replan makes the buckets anew once most of what is in them is passed over: states that came and went.
+func (s *shard[S]) replan(watermark int64) {
+	if s.planned <= 2*len(s.keys)+1024 {
+		return
+	}
+	clear(s.buckets)
+	s.order, s.planned = s.order[:0], 0
+	for key, e := range s.keys {
+		e.visit = bucket(e.until, watermark)
+		s.plan(e.visit, key)
+		s.keys[key] = e
+	}
 }

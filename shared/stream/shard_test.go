@@ -21,8 +21,15 @@ func keepFor(ttl int64) Rule[seen] {
 	}
 }
 
-func at(sec int64) events.Recorded {
-	return events.Recorded{Meta: events.Meta{Time: time.Unix(sec, 0)}}
+func at(sec int64) *operator.Record {
+	return &operator.Record{Recorded: events.Recorded{Meta: events.Meta{Time: time.Unix(sec, 0)}}}
+}
+
+// settle merges what a batch changed, as a commit does.
+func (p *processor[S]) settle(o *overlay[S]) {
+	watermark := p.watermark(o.maxTime)
+	o.merge(watermark)
+	o.base.free(watermark, mostLooks, p.rule.Trim)
 }
 
 func processorOf(ttl int64, disorder time.Duration) *processor[seen] {
@@ -36,7 +43,7 @@ func TestMemoryIsBoundedByWhatIsNeeded(t *testing.T) {
 	for i := range int64(100_000) {
 		o := over(s)
 		p.judge(o, fmt.Sprint(i), at(1_000_000+i/100)) // 100 keys a second
-		o.merge(p.from.disorder.Microseconds(), nil)
+		p.settle(o)
 		if len(s.keys) > 100*(5+10+2) {
 			t.Fatalf("%d keys are kept after %d events; at most the last 17 s matter", len(s.keys), i)
 		}
@@ -52,7 +59,7 @@ func TestADiscardedBatchChangesNothing(t *testing.T) {
 	s := newShard[seen]()
 	first := over(s)
 	p.judge(first, "a", at(100))
-	first.merge(0, nil)
+	p.settle(first)
 	lost := over(s)
 	p.judge(lost, "a", at(103))
 	p.judge(lost, "b", at(104))
@@ -91,7 +98,7 @@ func TestExpiryOfDeltasNeverFalls(t *testing.T) {
 			t.Fatalf("expiry fell from %d to %d", last, o.expires)
 		}
 		last = o.expires
-		o.merge(p.from.disorder.Microseconds(), nil)
+		p.settle(o)
 	}
 }
 
@@ -122,7 +129,7 @@ func TestTheWatermarksDelayIsThatOfTheSlowestPartition(t *testing.T) {
 		if sec > 0 {
 			o := over(s)
 			p.judge(o, "a", at(sec))
-			o.merge(p.from.disorder.Microseconds(), nil)
+			p.settle(o)
 		}
 	}
 	p.show()

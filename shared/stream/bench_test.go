@@ -1,0 +1,109 @@
+package stream
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+// processCPU is what this process has used so far, all threads, the garbage collector's included.
+func processCPU(tb testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// cardShop is the operator in memory, with one partition claimed.
+func cardShop() *processor[cards] {
+	p := newProcessor("bench.cards", cardSource(), cardRule())
+	p.shards[shardKey{topic: events.Payments.Name}] = newShard[cards]()
+	return p
+}
+
+// checkpoint makes what a batch saves, without a database.
+func (p *processor[S]) checkpoint() (bytes int, err error) {
+	for _, o := range p.pending {
+		delta, err := p.delta(o)
+		if err != nil {
+			return 0, err
+		}
+		bytes += len(delta)
+	}
+	p.Settle(true)
+	return bytes, nil
+}
+
+const benchBatch = 500
+
+// BenchmarkCards is what a payment costs the operator: its headers and JSON, the decision, its verdict's JSON, and its
+// share of the batch's checkpoint, with a million cards that pay within five seconds, so that more than a million are
+// remembered.
+func BenchmarkCards(b *testing.B) {
+	registry := events.NewRegistry()
+	for _, bench := range []struct {
+		name   string
+		stages int
+	}{{"decode", 1}, {"decode+judge+delta", 2}, {"with verdicts", 3}} {
+		b.Run(bench.name, func(b *testing.B) {
+			p, t := cardShop(), &traffic{cards: 1_000_000}
+			b.ReportAllocs()
+			var cpu time.Duration
+			batch := make([]operator.Record, 0, benchBatch)
+			b.ResetTimer()
+			for done := 0; done < b.N; {
+				b.StopTimer()
+				wires := make([]wire, 0, 20*benchBatch)
+				for len(wires) < cap(wires) {
+					wires = append(wires, t.next())
+				}
+				b.StartTimer()
+				begun := processCPU(b)
+				for len(wires) > 0 && done < b.N {
+					batch = batch[:0]
+					for i := range wires[:benchBatch] {
+						r, err := wires[i].read(registry)
+						if err != nil {
+							b.Fatal(err)
+						}
+						batch = append(batch, r)
+					}
+					wires = wires[benchBatch:]
+					done += benchBatch
+					if bench.stages > 1 {
+						p.work(b, batch, bench.stages > 2)
+					}
+				}
+				cpu += processCPU(b) - begun
+			}
+			b.ReportMetric(float64(b.N)/cpu.Seconds(), "events/cpu-s")
+			b.ReportMetric(float64(len(p.shards[shardKey{topic: events.Payments.Name}].keys)), "keys")
+		})
+	}
+}
+
+// work judges a batch and makes its checkpoint.
+func (p *processor[S]) work(tb testing.TB, batch []operator.Record, verdicts bool) {
+	if verdicts {
+		if _, err := p.hear(batch); err != nil {
+			tb.Fatal(err)
+		}
+	} else {
+		for i := range batch {
+			o, err := p.overlay(shardKey{batch[i].Topic, batch[i].Partition})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			if said, err := p.one(o, &batch[i]); err != nil || len(said) != 1 {
+				tb.Fatal(said, err)
+			}
+		}
+	}
+	if _, err := p.checkpoint(); err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,123 @@
+package stream
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// AppendJSON may be implemented by states: it appends the state as encoding/json would write it, so that nothing is
+// looked up by reflection for each key of each batch.
+type AppendJSON interface {
+	AppendJSON(b []byte) ([]byte, error)
+}
+
+// saved is a key's state in a delta row. One that is needed no more has no state and a time long past.
+type saved[S any] struct {
+	Key   string `json:"k"`
+	Until int64  `json:"u,omitempty"`
+	State S      `json:"s"`
+}
+
+// delta makes the row of a batch: what it changed, and what it carries forward. "" when there is nothing to write.
+func (p *processor[S]) delta(o *overlay[S]) (string, error) {
+	watermark := p.watermark(o.maxTime)
+	if o.expires < watermark {
+		return "", nil // nothing of this partition is needed any more
+	}
+	o.carry(watermark)
+	r := &row{seq: o.base.log.next, expires: o.expires, keys: make([]string, 0, len(o.changes)+len(o.carried))}
+	p.text = append(p.text[:0], '[')
+	for i := range o.changes {
+		c := &o.changes[i]
+		if !c.was && dead(c.now.until, watermark) {
+			continue // it came and went
+		}
+		if err := p.write(r, c, watermark); err != nil {
+			return "", err
+		}
+	}
+	for i := range o.carried {
+		c := &o.carried[i]
+		c.now.state = p.trimmed(c.now.state, watermark)
+		if err := p.write(r, c, watermark); err != nil {
+			return "", err
+		}
+	}
+	if len(r.keys) == 0 {
+		return "", nil
+	}
+	p.text[len(p.text)-1] = ']'
+	r.bytes, o.row = len(p.text), r
+	return string(p.text), nil
+}
+
+func dead(until, watermark int64) bool { return until < watermark || until == 0 }
+
+// write adds a key to the row.
+func (p *processor[S]) write(r *row, c *change[S], watermark int64) (err error) {
+	from := len(p.text)
+	p.text, err = appendEntry(p.text, c.key, &c.now, dead(c.now.until, watermark))
+	if err != nil {
+		return err
+	}
+	p.text = append(p.text, ',')
+	c.size = len(p.text) - from
+	r.keys = append(r.keys, c.key)
+	return nil
+}
+
+// appendEntry writes an entry as [saved] is read.
+func appendEntry[S any](b []byte, key string, e *entry[S], dead bool) ([]byte, error) {
+	b = append(b, `{"k":`...)
+	b, err := appendText(b, key)
+	if err != nil {
+		return b, err
+	}
+	if dead {
+		return append(b, '}'), nil
+	}
+	b = strconv.AppendInt(append(b, `,"u":`...), e.until, 10)
+	b = append(b, `,"s":`...)
+	if s, ok := any(&e.state).(AppendJSON); ok {
+		b, err = s.AppendJSON(b)
+	} else {
+		var text []byte
+		text, err = json.Marshal(&e.state)
+		b = append(b, text...)
+	}
+	return append(b, '}'), err
+}
+
+// appendText writes a string; most keys need no escapes.
+func appendText(b []byte, s string) ([]byte, error) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			text, err := json.Marshal(s)
+			return append(b, text...), err
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"'), nil
+}
+
+// fold enters a row of the log.
+func (p *processor[S]) fold(s *shard[S], r *row, delta []byte, watermark int64) error {
+	var list []saved[S]
+	if err := json.Unmarshal(delta, &list); err != nil {
+		return err
+	}
+	s.log.append(r)
+	for _, sv := range list {
+		e := entry[S]{state: sv.State, until: sv.Until, home: r, size: r.bytes / len(list)}
+		if p.rule.Timer != nil {
+			if e.timer = micros(p.rule.Timer(e.state)); e.timer != 0 {
+				s.timers.add(timer{e.timer, sv.Key})
+			}
+		}
+		r.keys = append(r.keys, sv.Key)
+		s.put(sv.Key, e, watermark)
+	}
+	s.retime()
+	return nil
+}
