@@ -25,19 +25,6 @@ func cardShop() *processor[cards] {
 	return p
 }
 
-// checkpoint makes what a batch saves, without a database.
-func (p *processor[S]) checkpoint() (bytes int, err error) {
-	for _, o := range p.pending {
-		delta, err := p.delta(o)
-		if err != nil {
-			return 0, err
-		}
-		bytes += len(delta)
-	}
-	p.Settle(true)
-	return bytes, nil
-}
-
 const benchBatch = 500
 
 // BenchmarkCards is what a payment costs the operator: its headers and JSON, the decision, its verdict's JSON, and its
@@ -103,7 +90,8 @@ func (p *processor[S]) work(tb testing.TB, batch []operator.Record, verdicts boo
 			}
 		}
 	}
-	if _, err := p.checkpoint(); err != nil {
+	if _, err := p.checkpoints(); err != nil {
 		tb.Fatal(err)
 	}
+	p.Settle(true)
 }

@@ -34,33 +34,65 @@ func Migrations() pg.Set {
 	return pg.Set{Name: "stream", FS: sub}
 }
 
-// save queues the deltas, the watermarks and the counts of the batch, partition by partition in order.
-func (p *processor[S]) save(tx *eventstore.Tx) error {
-	n := len(p.pending)
-	topics, entries, partitions := make([]string, 0, n), make([]string, 0, n), make([]int32, 0, n)
-	maxTimes, expires, seqs, lows := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
-	counts := [3][]int64{}
-	p.bytes = 0
+// checkpoint is what a batch saves of a partition.
+type checkpoint struct {
+	shardKey
+	delta                      string // "" when nothing changed
+	seq                        int64  // of the row with the delta
+	low                        int64  // rows before it go
+	maxTime, expires           int64
+	counted, late, quarantined int64
+}
+
+// checkpoints are those of the batch in hand, partition by partition in order.
+func (p *processor[S]) checkpoints() ([]checkpoint, error) {
+	all := make([]checkpoint, 0, len(p.pending))
 	for _, k := range slices.SortedFunc(maps.Keys(p.pending), compare) {
 		o := p.pending[k]
 		delta, err := p.delta(o)
 		if err != nil {
-			return operator.Reject(fmt.Errorf("encode the state of %s/%d: %w", k.topic, k.partition, err))
+			return nil, operator.Reject(fmt.Errorf("encode the state of %s/%d: %w", k.topic, k.partition, err))
 		}
-		p.bytes += len(delta)
-		topics, partitions, entries = append(topics, k.topic), append(partitions, k.partition), append(entries, delta)
-		maxTimes, expires = append(maxTimes, o.maxTime), append(expires, o.expires)
-		seqs, lows = append(seqs, o.base.log.next), append(lows, o.base.log.low(p.watermark(o.maxTime)))
-		for i, n := range []int64{o.counted, o.late, o.quarantined} {
-			counts[i] = append(counts[i], n)
-		}
+		all = append(all, checkpoint{
+			shardKey: k, delta: delta, seq: o.base.log.next, low: o.base.log.low(p.watermark(o.maxTime)),
+			maxTime: o.maxTime, expires: o.expires, counted: o.counted, late: o.late, quarantined: o.quarantined,
+		})
 	}
-	tx.Later(saveSQL, p.name, topics, partitions, maxTimes, expires, entries, seqs, counts[0], counts[1], counts[2])
-	tx.Later(freeSQL, p.name, topics, partitions, lows)
+	return all, nil
+}
+
+// save queues the deltas, the watermarks and the counts of the batch.
+func (p *processor[S]) save(tx *eventstore.Tx) error {
+	all, err := p.checkpoints()
+	if err != nil {
+		return err
+	}
+	p.bytes = 0
+	for _, c := range all {
+		p.bytes += len(c.delta)
+	}
+	args, lows := saveArgs(p.name, all)
+	tx.Later(saveSQL, args...)
+	tx.Later(freeSQL, p.name, args[1], args[2], lows)
 	if len(p.ledger.set) > 0 {
 		tx.Later(lateSQL, lateArgs(p.name, p.ledger.set)...)
 	}
 	return nil
+}
+
+// saveArgs are the arguments of save.sql, and the ends of what free.sql takes away.
+func saveArgs(operator string, all []checkpoint) (args []any, lows []int64) {
+	n := len(all)
+	topics, deltas, partitions := make([]string, n), make([]string, n), make([]int32, n)
+	maxTimes, expires, seqs := make([]int64, n), make([]int64, n), make([]int64, n)
+	counted, late, quarantined := make([]int64, n), make([]int64, n), make([]int64, n)
+	lows = make([]int64, n)
+	for i, c := range all {
+		topics[i], partitions[i], deltas[i] = c.topic, c.partition, c.delta
+		maxTimes[i], expires[i], seqs[i], lows[i] = c.maxTime, c.expires, c.seq, c.low
+		counted[i], late[i], quarantined[i] = c.counted, c.late, c.quarantined
+	}
+	return []any{operator, topics, partitions, maxTimes, expires, deltas, seqs, counted, late, quarantined}, lows
 }
 
 func compare(a, b shardKey) int {
@@ -86,17 +118,21 @@ func (p *processor[S]) Restore(ctx context.Context, q operator.Querier, c operat
 	if err != nil {
 		return fmt.Errorf("read the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
-	watermark := p.watermark(s.maxTime)
-	var seq, expires int64
+	var r row
 	var delta []byte
-	_, err = pgx.ForEachRow(rows, []any{&seq, &expires, &delta}, func() error {
-		return p.fold(s, &row{seq: seq, expires: expires, bytes: len(delta)}, delta, watermark)
+	_, err = pgx.ForEachRow(rows, []any{&r.seq, &r.expires, &delta}, func() error {
+		return p.fold(s, r.seq, r.expires, delta)
 	})
 	if err != nil {
 		return fmt.Errorf("restore the state of %s on %s/%d: %w", p.name, c.Topic, c.Partition, err)
 	}
-	s.log.forget(s.log.low(watermark))
-	p.shards[shardKey{c.Topic, c.Partition}] = s
-	p.show()
+	p.restored(shardKey{c.Topic, c.Partition}, s)
 	return nil
+}
+
+// restored has a partition begin with what was folded.
+func (p *processor[S]) restored(k shardKey, s *shard[S]) {
+	s.log.forget(s.log.low(p.watermark(s.maxTime)))
+	p.shards[k] = s
+	p.show()
 }

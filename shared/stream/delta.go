@@ -102,11 +102,13 @@ func appendText(b []byte, s string) ([]byte, error) {
 }
 
 // fold enters a row of the log.
-func (p *processor[S]) fold(s *shard[S], r *row, delta []byte, watermark int64) error {
+func (p *processor[S]) fold(s *shard[S], seq, expires int64, delta []byte) error {
 	var list []saved[S]
 	if err := json.Unmarshal(delta, &list); err != nil {
 		return err
 	}
+	r := &row{seq: seq, expires: expires, bytes: len(delta), keys: make([]string, 0, len(list))}
+	watermark := p.watermark(s.maxTime)
 	s.log.append(r)
 	for _, sv := range list {
 		e := entry[S]{state: sv.State, until: sv.Until, home: r, size: r.bytes / len(list)}

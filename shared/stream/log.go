@@ -88,7 +88,6 @@ func (l *deltaLog) leave(home *row, size int) {
 // is bounded, dead keys included, since the loop waits for it.
 func (o *overlay[S]) carry(watermark int64) {
 	l := &o.base.log
-	o.cleaned = l.cleaned
 	if !l.wasteful() {
 		return
 	}

@@ -33,7 +33,7 @@ func over[S any](s *shard[S]) *overlay[S] {
 
 // begin makes the overlay one of s.
 func (o *overlay[S]) begin(s *shard[S]) {
-	o.base, o.maxTime, o.expires = s, s.maxTime, s.expires
+	o.base, o.maxTime, o.expires, o.cleaned = s, s.maxTime, s.expires, s.log.cleaned
 }
 
 // empty lets go of everything but the room, for the next batch.

@@ -150,8 +150,10 @@ func (p *processor[S]) replaceRow(ctx context.Context, tx pgx.Tx, c operator.Cla
 	if len(text) > 0 {
 		text = append(text, ']')
 	}
-	s, none := p.shard(c), []int64{0}
-	_, err := tx.Exec(ctx, saveSQL, p.name, []string{c.Topic}, []int32{c.Partition}, []int64{s.maxTime}, []int64{s.expires},
-		[]string{string(text)}, []int64{seq}, none, none, none)
+	s := p.shard(c)
+	args, _ := saveArgs(p.name, []checkpoint{{
+		shardKey: shardKey{c.Topic, c.Partition}, delta: string(text), seq: seq, maxTime: s.maxTime, expires: s.expires,
+	}})
+	_, err := tx.Exec(ctx, saveSQL, args...)
 	return err
 }

@@ -1,0 +1,156 @@
+package stream
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/operator"
+)
+
+// disk stands in for the tables, so that a million batches take seconds: what save.sql and free.sql do, and no more.
+type disk map[shardKey]*diskPart
+
+type diskPart struct {
+	maxTime, expires           int64
+	counted, late, quarantined int64
+	rows                       []checkpoint
+}
+
+// save does what the transaction of a batch does.
+func (d disk) save(all []checkpoint) {
+	for _, c := range all {
+		part := d[c.shardKey]
+		if part == nil {
+			part = &diskPart{}
+			d[c.shardKey] = part
+		}
+		if c.delta != "" {
+			part.rows = append(part.rows, c)
+		}
+		part.maxTime, part.expires = c.maxTime, c.expires
+		part.counted, part.late, part.quarantined = part.counted+c.counted, part.late+c.late, part.quarantined+c.quarantined
+		part.rows = slices.DeleteFunc(part.rows, func(r checkpoint) bool { return r.seq < c.low })
+	}
+}
+
+// size is that of a partition's rows.
+func (d disk) size(k shardKey) (bytes int) {
+	if d[k] == nil {
+		return 0
+	}
+	for _, r := range d[k].rows {
+		bytes += len(r.delta)
+	}
+	return bytes
+}
+
+// restore gives a new process the partitions.
+func restore[S any](tb testing.TB, d disk, from Source, rule Rule[S], keys ...shardKey) *processor[S] {
+	tb.Helper()
+	p := newProcessor("test", from, rule)
+	for _, k := range keys {
+		s := newShard[S]()
+		if part := d[k]; part != nil {
+			s.maxTime, s.expires = part.maxTime, part.expires
+			for _, r := range part.rows {
+				if err := p.fold(s, r.seq, r.expires, []byte(r.delta)); err != nil {
+					tb.Fatal(err)
+				}
+			}
+		}
+		p.restored(k, s)
+	}
+	return p
+}
+
+// try applies a batch, up to the point where its transaction would commit.
+func (p *processor[S]) try(tb testing.TB, batch []operator.Record) ([]events.Event, []checkpoint) {
+	tb.Helper()
+	p.discard()
+	p.ledger = newLedger()
+	var emitted []events.Event
+	for i := range batch {
+		o, err := p.overlay(shardKey{batch[i].Topic, batch[i].Partition})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		said, err := p.one(o, &batch[i])
+		if err != nil {
+			tb.Fatal(err)
+		}
+		emitted = append(emitted, said...)
+	}
+	all, err := p.checkpoints()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return emitted, all
+}
+
+// commit applies a batch for good.
+func (p *processor[S]) commit(tb testing.TB, d disk, batch []operator.Record) []events.Event {
+	tb.Helper()
+	emitted, all := p.try(tb, batch)
+	d.save(all)
+	p.Settle(true)
+	return emitted
+}
+
+// states are the living ones of a partition, as text.
+func (p *processor[S]) states(tb testing.TB, k shardKey) map[string]string {
+	tb.Helper()
+	texts, err := p.texts(p.shards[k])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return texts
+}
+
+// audit compares the books of a shard with what they are about.
+func (s *shard[S]) audit(tb testing.TB) {
+	tb.Helper()
+	live, needed, timed := map[*row]int{}, 0, 0
+	for key, e := range s.keys {
+		if e.home != nil && !e.home.gone {
+			live[e.home]++
+			needed += e.size
+		}
+		if e.timer != 0 {
+			timed++
+			if !slices.Contains(s.timers, timer{e.timer, key}) {
+				tb.Errorf("the timer of %s is not in the heap", key)
+			}
+		}
+		if !slices.Contains(s.buckets[e.visit], key) {
+			tb.Errorf("%s is in no bucket", key)
+		}
+	}
+	bytes := 0
+	for _, r := range s.log.rows {
+		bytes += r.bytes
+		if r.live != live[r] {
+			tb.Errorf("row %d holds %d newest entries, the books say %d", r.seq, live[r], r.live)
+		}
+	}
+	if bytes != s.log.bytes || needed != s.log.needed || timed != s.timed {
+		tb.Errorf("the log has %d bytes, %d needed, %d timers; the books say %d, %d, %d", bytes, needed, timed, s.log.bytes, s.log.needed, s.timed)
+	}
+}
+
+func sameText(a, b map[string]string) bool { return maps.Equal(a, b) }
+
+// spoken are events as text.
+func spoken(tb testing.TB, list []events.Event) (texts []string) {
+	tb.Helper()
+	for _, e := range list {
+		b, err := json.Marshal(e)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		texts = append(texts, string(b))
+	}
+	return texts
+}
