@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/services/inventory"
 	"github.com/feira-shop/feira/services/loyalty"
 	"github.com/feira-shop/feira/services/orders"
@@ -37,13 +38,17 @@ type books struct {
 	products map[string]events.ProductChanged
 	judged   map[string]events.Event // the verdict on a payment, as it should be
 	verdicts map[string]events.Event // as fraud said it
+	windows  *windows
+	behind   int64    // events that analytics has still to count
+	notes    []string // what was not compared
 	faults   []string
 }
 
-func newBooks() *books {
+func newBooks(cfg analytics.Config) *books {
 	return &books{
 		stories: map[string]*story{}, shelves: inventory.Shelves{}, accounts: map[string]loyalty.Account{}, earned: map[string]loyalty.Account{},
 		products: map[string]events.ProductChanged{}, judged: map[string]events.Event{}, verdicts: map[string]events.Event{},
+		windows: newWindows(cfg),
 	}
 }
 

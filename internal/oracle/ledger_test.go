@@ -3,6 +3,7 @@ package oracle
 import (
 	"testing"
 
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/services/payments"
 	"github.com/feira-shop/feira/shared/money"
 	simprovider "github.com/feira-shop/feira/sim/provider"
@@ -25,7 +26,7 @@ func TestTheProviderHoldsWhatPaymentsBelieves(t *testing.T) {
 		{"reserved here, refused there", payments.Reserved, simprovider.Declined, true},
 		{"taken here, held there", payments.Taken, simprovider.Authorized, true},
 	} {
-		b := newBooks()
+		b := newBooks(analytics.Config{})
 		s := &story{payment: payments.Payment{Status: c.status}}
 		s.payment.Purchase.Amount = money.BRL(1000)
 		compareLedger(b, s, simprovider.Authorization{Status: c.is, Amount: 1000, Currency: "BRL"})

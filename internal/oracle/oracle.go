@@ -8,8 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/services/fraud"
 	"github.com/feira-shop/feira/shared/eventstore"
+	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/pg"
 	"github.com/feira-shop/feira/shared/service"
 )
@@ -21,6 +23,10 @@ type Config struct {
 	DSN func(service string) (string, error)
 	// Fraud is what fraud runs with; zero: its defaults. Verdicts made with other thresholds are compared in part.
 	Fraud fraud.Config
+	// Analytics is how analytics runs: how long its windows are.
+	Analytics analytics.Config
+	// Kafka is where clicks are read, which are in no store; without brokers they are not compared.
+	Kafka kafka.Config
 	// Passes is how often a difference must be seen to count; 0 is 3. A pass without any ends the examination.
 	Passes int
 	// Pause lies between passes; 0 is 700 ms.
@@ -37,6 +43,8 @@ type Report struct {
 	Events      int64    // in all stores
 	Open        []string // orders that others have still to answer, by id
 	Differences []string // what is not as it should be
+	Behind      int64    // events that analytics has still to count
+	Notes       []string // what was not compared, and why
 	Totals      Totals
 }
 
@@ -84,14 +92,14 @@ func (e *examiner) examine(ctx context.Context, cfg Config) (Report, error) {
 			persistent = report.Differences
 		}
 		persistent = both(persistent, report.Differences)
-		waiting := len(report.Open) > 0 && time.Now().Before(until)
+		waiting := (len(report.Open) > 0 || report.Behind > 0) && time.Now().Before(until)
 		if !waiting && (len(persistent) == 0 || seen >= cfg.Passes) {
 			report.Differences = persistent
 			return report, nil
 		}
 		if waiting {
 			seen = 0
-			cfg.Progress(fmt.Sprintf("%d orders are still open", len(report.Open)))
+			cfg.Progress(fmt.Sprintf("%d orders are still open, %d events still to be counted", len(report.Open), report.Behind))
 		}
 		select {
 		case <-ctx.Done():

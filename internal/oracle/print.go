@@ -24,6 +24,7 @@ func Print(w io.Writer, r Report) {
 	_, _ = fmt.Fprintf(w, "  held %d, released %d; captured %s, of which refunded %s\n",
 		r.Totals.Held, r.Totals.Released, money.BRL(r.Totals.Captured), money.BRL(r.Totals.Refunded))
 	list(w, "without an end yet", r.Open)
+	list(w, "note", r.Notes)
 	list(w, "DIFFERENCE", r.Differences)
 	if r.Clean() {
 		_, _ = fmt.Fprintln(w, "verify: no difference")

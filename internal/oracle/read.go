@@ -17,12 +17,15 @@ const provider = "provider"
 
 // pass reads everything once.
 func (e *examiner) pass(ctx context.Context) (Report, error) {
-	b := newBooks()
+	b := newBooks(e.cfg.Analytics)
+	if err := e.readLate(ctx, b); err != nil {
+		return Report{}, err
+	}
 	for _, s := range []struct {
 		name string
 		each func(*books, events.Recorded)
 	}{
-		{"catalog", readCatalog}, {"loyalty", readLoyalty}, {"fraud", readFraud},
+		{"analytics", readAnalytics}, {"catalog", readCatalog}, {"loyalty", readLoyalty}, {"fraud", readFraud},
 		{"inventory", readInventory}, {"payments", (&judge{fraud.NewReplay(e.cfg.Fraud.Judge())}).readPayments}, {"orders", readOrders},
 	} {
 		if e.stores[s.name] == nil {
@@ -34,14 +37,14 @@ func (e *examiner) pass(ctx context.Context) (Report, error) {
 		}
 	}
 	e.progress("comparing")
-	for _, check := range []func(context.Context, *books) error{e.checkStock, e.checkProducts, e.checkLedger} {
+	for _, check := range []func(context.Context, *books) error{e.checkStock, e.checkProducts, e.checkLedger, e.checkWindows} {
 		if err := check(ctx, b); err != nil {
 			return Report{}, err
 		}
 	}
 	checkAccounts(b)
 	checkVerdicts(b)
-	report := Report{Events: b.events, Totals: totals(b)}
+	report := Report{Events: b.events, Totals: totals(b), Behind: b.behind, Notes: b.notes}
 	report.Open = checkStories(b)
 	report.Differences = b.differences()
 	for _, s := range b.stories {
@@ -115,6 +118,7 @@ func readOrders(b *books, r events.Recorded) {
 	s := b.story(order)
 	s.order = orders.Evolve(s.order, r.Event)
 	s.noted[r.Type]++
+	b.windows.order(r)
 	switch e := r.Event.(type) {
 	case events.OrderPlaced:
 		s.placed = &e
@@ -144,6 +148,7 @@ func (j *judge) readPayments(b *books, r events.Recorded) {
 	s.amount = p.Amount.Amount
 	j.judge(b, r, p)
 	earn(b, r.Event, p)
+	b.windows.payment(r)
 	if e, ok := r.Event.(events.PaymentRefunded); ok {
 		s.refunded += e.Refunded.Amount
 	}

@@ -28,7 +28,7 @@ const (
 
 // Validate collects everything that is wrong.
 func (c Config) Validate() error {
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	var wrong []error
 	if c.Window < time.Second || c.Window%time.Second != 0 {
 		wrong = append(wrong, fmt.Errorf("a window of %s: expected whole seconds, at least one", c.Window))
@@ -41,7 +41,8 @@ func (c Config) Validate() error {
 	return errors.Join(wrong...)
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults fills in what is not chosen.
+func (c Config) WithDefaults() Config {
 	if c.Window == 0 {
 		c.Window = defaultWindow
 	}
@@ -55,4 +56,4 @@ func (c Config) withDefaults() Config {
 }
 
 // Top is the length of the windows of top products: a sliding hour, where windows are 5 minutes long.
-func (c Config) Top() time.Duration { return hour * c.withDefaults().Window }
+func (c Config) Top() time.Duration { return hour * c.WithDefaults().Window }

@@ -18,7 +18,7 @@ var migrations embed.FS
 
 // Service declares analytics. It panics on a configuration that [Config.Validate] refuses.
 func Service(cfg Config) service.Definition {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	collector := newCollector()
 	return service.Definition{
 		Name:      "analytics",

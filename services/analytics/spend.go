@@ -29,9 +29,30 @@ const streamTime = "20060102T150405Z"
 // accountKey names account and currency as one; a currency has no blank in it.
 func accountKey(account, currency string) string { return currency + " " + account }
 
-func accountOf(key string) (account, currency string) {
+// AccountOf parts the key of a window.
+func AccountOf(key string) (account, currency string) {
 	currency, account, _ = strings.Cut(key, " ")
 	return account, currency
+}
+
+// spendTotal adds up what moves money.
+var spendTotal = stream.Aggregation[Spend]{
+	Lift: func(r events.Recorded, _ string) Spend {
+		_, _, s, _ := SpendOf(r)
+		return s
+	},
+	Merge: Spend.Add,
+	Event: spendClosed,
+	Stream: func(r stream.Result[Spend]) string {
+		account, currency := AccountOf(r.Key)
+		return SpendStream(account, currency, r.Window.Start)
+	},
+	Keep: keepSpend,
+}
+
+func (c Config) spendWindows() stream.Windows {
+	c = c.WithDefaults()
+	return stream.Tumbling(c.Window).Lateness(c.Lateness)
 }
 
 func spend(cfg Config) operator.Definition {
@@ -44,24 +65,12 @@ func spend(cfg Config) operator.Definition {
 			return accountKey(account, currency)
 		}).
 		Disorder(cfg.Disorder).
-		Window(stream.Tumbling(cfg.Window).Lateness(cfg.Lateness)).
-		Aggregate(spendName, stream.Aggregation[Spend]{
-			Lift: func(r events.Recorded, _ string) Spend {
-				_, _, s, _ := SpendOf(r)
-				return s
-			},
-			Merge: Spend.Add,
-			Event: spendClosed,
-			Stream: func(r stream.Result[Spend]) string {
-				account, currency := accountOf(r.Key)
-				return SpendStream(account, currency, r.Window.Start)
-			},
-			Keep: keepSpend,
-		})
+		Window(cfg.spendWindows()).
+		Aggregate(spendName, spendTotal)
 }
 
 func spendClosed(r stream.Result[Spend]) events.Event {
-	account, currency := accountOf(r.Key)
+	account, currency := AccountOf(r.Key)
 	return events.AccountSpendClosed{
 		Account: account, Currency: currency, WindowStart: r.Window.Start, WindowEnd: r.Window.End,
 		Payments: r.Value.Payments, Captured: money.New(r.Value.Captured, currency),
@@ -76,7 +85,7 @@ func keepSpend(tx *eventstore.Tx, closed []stream.Result[Spend]) error {
 	var payments, captured, refunds, refunded []int64
 	var revisions []int
 	for _, r := range closed {
-		account, currency := accountOf(r.Key)
+		account, currency := AccountOf(r.Key)
 		accounts, currencies = append(accounts, account), append(currencies, currency)
 		starts, ends = append(starts, r.Window.Start), append(ends, r.Window.End)
 		payments, captured = append(payments, r.Value.Payments), append(captured, r.Value.Captured)

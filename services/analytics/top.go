@@ -38,18 +38,26 @@ func (ProductsRanked) EventKey() string { return "" }
 // TopStream is the stream of one window's ranking, whose versions are its revisions.
 func TopStream(start time.Time) string { return "top-" + start.UTC().Format(streamTime) }
 
+// topTotal adds up what was sold.
+var topTotal = stream.Aggregation[Sales]{
+	Lift:   func(r events.Recorded, _ string) Sales { return SalesOf(r) },
+	Merge:  Sales.Add,
+	Event:  ranked,
+	Stream: func(r stream.Result[Sales]) string { return TopStream(r.Window.Start) },
+	Keep:   keepTop,
+}
+
+func (c Config) topWindows() stream.Windows {
+	c = c.WithDefaults()
+	return stream.Sliding(c.Top(), c.Window).Lateness(c.Lateness)
+}
+
 func top(cfg Config) operator.Definition {
 	return stream.From(events.Orders, events.OrderConfirmed{}).
 		KeyBy(func(events.Recorded) string { return everything }).
 		Disorder(cfg.Disorder).
-		Window(stream.Sliding(cfg.Top(), cfg.Window).Lateness(cfg.Lateness)).
-		Aggregate(topName, stream.Aggregation[Sales]{
-			Lift:   func(r events.Recorded, _ string) Sales { return SalesOf(r) },
-			Merge:  Sales.Add,
-			Event:  ranked,
-			Stream: func(r stream.Result[Sales]) string { return TopStream(r.Window.Start) },
-			Keep:   keepTop,
-		})
+		Window(cfg.topWindows()).
+		Aggregate(topName, topTotal)
 }
 
 func ranked(r stream.Result[Sales]) events.Event {

@@ -153,11 +153,11 @@ func TestTopProductsOfASlidingHour(t *testing.T) {
 func TestTheLengthOfWindowsStays(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, Config{})
-	if err := sameLengths(t.Context(), b.running.Runtime, Config{}.withDefaults()); err != nil {
+	if err := sameLengths(t.Context(), b.running.Runtime, Config{}.WithDefaults()); err != nil {
 		t.Errorf("the same length: %v", err)
 	}
 	var other *LengthError
-	err := sameLengths(t.Context(), b.running.Runtime, Config{Window: 10 * time.Second}.withDefaults())
+	err := sameLengths(t.Context(), b.running.Runtime, Config{Window: 10 * time.Second}.WithDefaults())
 	if !errors.As(err, &other) || other.Have == other.Asked {
 		t.Errorf("another length: %v", err)
 	}
