@@ -202,7 +202,9 @@ func (f *field) click(partition int32, key string, recorded, at time.Time) opera
 	})
 }
 
-func (f *field) tick(partition int32, at time.Time) { f.put(partition, events.Tick(clicks, partition, at)) }
+func (f *field) tick(partition int32, at time.Time) {
+	f.put(partition, events.Tick(clicks, partition, at))
+}
 
 func (f *field) put(partition int32, r events.Recorded) operator.Record {
 	rec := operator.Record{Recorded: r, Topic: clicks.Name, Partition: partition, Offset: int64(len(f.log[partition]))}
