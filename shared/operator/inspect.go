@@ -45,9 +45,9 @@ type item struct {
 	raw     raw
 	rec     Record
 	order   string // what of one order waits for what came before it; "": the record waits for none and holds up none
-	after   int64 // offset after the record that its claim read before it
-	size    int   // bytes, about
-	fate    fate  // unless it is a duplicate
+	after   int64  // offset after the record that its claim read before it
+	size    int    // bytes, about
+	fate    fate   // unless it is a duplicate
 	reason  string
 	problem string // what is wrong, in words
 	counted bool   // its sequence is the owner's and moves the source position

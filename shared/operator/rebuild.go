@@ -69,7 +69,7 @@ type Rebuilt struct {
 	LeftOut   int64 // parked or discarded, so the running operator has not applied them either
 	Unread    int64 // that cannot be read, and are not parked any more: discarded a long time ago
 	Tables    []TableDifference
-	Outputs   *TableDifference // of a stream operator: what it said, compared with what it had to say; never written anew
+	Outputs   *TableDifference // of a stream operator: what it said, compared with what it had to say; only results of windows are corrected, by revisions
 	Switched  bool
 	WaitedFor time.Duration // how long the running operator was held up by the switch
 }
@@ -111,7 +111,8 @@ type rebuild struct {
 // it ends, leaves a schema that nobody looks at, and the next one begins with its removal.
 //
 // A handler with state in memory ([Recomputed]) needs no copies: its state is made anew in this process's memory, and
-// saved in the place of the old. What it appends is compared with the event store, and not appended again.
+// saved in the place of the old. What it appends is compared with the event store, and not appended again; results that
+// hold revisions ([Revised]) get their next one where they differ.
 //
 // Errors: [*NotRebuildableError], [*RebuildRunningError], [*RebuildRejectedError], [*NotInStoreError], [*NotFoundError].
 func Rebuild(ctx context.Context, def Definition, opts RebuildOptions) (Rebuilt, error) {
@@ -185,6 +186,9 @@ func (r *rebuild) work(ctx context.Context) error {
 		}
 	}
 	if err := r.opts.reached("switched"); err != nil {
+		return err
+	}
+	if err := r.revise(ctx); err != nil {
 		return err
 	}
 	_, err := r.session.Exec(ctx, "drop schema if exists "+pgx.Identifier{r.schema}.Sanitize()+" cascade")

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
 )
 
 // Recomputed is a handler with state in memory that [Rebuild] can make anew, on an instance that runs nowhere else.
@@ -24,6 +25,32 @@ type Recomputed interface {
 	Differs(ctx context.Context, saved Querier, c Claim) (TableDifference, error)
 	// Replace saves the memory of a partition in the place of what is saved.
 	Replace(ctx context.Context, tx pgx.Tx, c Claim) error
+}
+
+// Revised is a handler whose results hold revisions, so that they can be corrected.
+type Revised interface {
+	Recomputed
+	// Revise compares the results that were said, as of the moment when Differs was called, with the newest revisions in
+	// the store, and, unless dry, appends the next revision of those that differ. It goes on where one that broke off
+	// ended.
+	Revise(ctx context.Context, store *eventstore.Store, dry bool) (TableDifference, error)
+}
+
+// revise corrects what was said. It follows the switch, in transactions of its own: what it appends to is closed, and
+// the running operator has no more to do with it.
+func (r *rebuild) revise(ctx context.Context) error {
+	results, ok := r.state.(Revised)
+	if !ok {
+		return nil
+	}
+	found, err := results.Revise(ctx, r.store, r.opts.DryRun)
+	r.result.Outputs = &found
+	if err != nil || r.opts.DryRun {
+		return err
+	}
+	_, err = r.session.Exec(ctx, "insert into operator_audit (operator, action, who, detail) values ($1, 'revise', $2, $3)",
+		r.def.Name, r.opts.Who, fmt.Sprintf("%d results, %d missing, %d with a new revision", found.Rows, found.Missing, found.Different))
+	return err
 }
 
 // outputs are what a handler emits, compared with the event store, where the first event of a stream stands.

@@ -118,19 +118,25 @@ func (w *windower[A]) read(ctx context.Context, q operator.Querier, from, to int
 	if err != nil {
 		return nil, fmt.Errorf("read the panes of %s: %w", w.name, err)
 	}
+	panes, err := w.addPanes(rows)
+	if err != nil {
+		return nil, fmt.Errorf("read the panes of %s: %w", w.name, err)
+	}
+	return panes, nil
+}
+
+// addPanes adds rows of partial values up, by pane and key.
+func (w *windower[A]) addPanes(rows pgx.Rows) (map[int64]map[string]A, error) {
 	panes := map[int64]map[string]A{}
 	var pane int64
 	var entries []byte
-	_, err = pgx.ForEachRow(rows, []any{&pane, &entries}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&pane, &entries}, func() error {
 		if panes[pane] == nil {
 			panes[pane] = map[string]A{}
 		}
 		return w.addEntries(panes[pane], entries)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the panes of %s: %w", w.name, err)
-	}
-	return panes, nil
+	return panes, err
 }
 
 func (w *windower[A]) addEntries(into map[string]A, entries []byte) error {

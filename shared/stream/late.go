@@ -15,6 +15,8 @@ var (
 	lateSQL string
 	//go:embed sql/count.sql
 	countSQL string
+	//go:embed sql/recount.sql
+	recountSQL string
 )
 
 // fate is what becomes of an event.
@@ -73,7 +75,7 @@ func (l *ledger) total(f fate) int64 {
 	return n
 }
 
-// save queues the ledger, behind the batch's watermarks.
+// save queues the ledger.
 func (l *ledger) save(tx *eventstore.Tx, operator string) {
 	if len(l.set) > 0 {
 		tx.Later(lateSQL, lateArgs(operator, l.set)...)

@@ -384,3 +384,18 @@ func (f *field) count(sql string, args ...any) int {
 	}
 	return n
 }
+
+// runQuietly starts an operator whose metrics nobody reads.
+func (b *bed) runQuietly(def operator.Definition, member string) {
+	o := operator.New(def, operator.Options{Store: b.store, Kafka: b.broker.Config("tests"), Member: member})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = o.Run(ctx)
+	}()
+	b.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}

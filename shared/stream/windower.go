@@ -43,6 +43,9 @@ type windower[A any] struct {
 	closed  int64       // no window that ends up to here is open, as far as this process knows
 	refused bool        // the last closing was rolled back
 
+	history *harvest[A] // of a computation over the whole history; nil: none
+	partly  int64       // end of the last window that anything was said of, for that computation
+
 }
 
 var (

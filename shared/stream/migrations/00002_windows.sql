@@ -1,7 +1,7 @@
 -- +goose Up
 -- What became of the events of a partition. Ticks are no events, and an event without a key is none of this operator's.
 alter table stream_watermarks
-    add column watermark   bigint, -- highest ever reached, microseconds since 1970; null: the operator has no windows
+    add column watermark   bigint, -- highest ever reached, microseconds since 1970; null: none yet, or no windows
     add column received    bigint not null default 0,
     add column counted     bigint not null default 0,
     add column late        bigint not null default 0,

@@ -1,6 +1,8 @@
--- The rows are there: the batch's watermarks were written before.
-update stream_watermarks w
-   set received = w.received + n.counted + n.late + n.quarantined, counted = w.counted + n.counted,
-       late = w.late + n.late, quarantined = w.quarantined + n.quarantined
+-- Events that did not count may be a partition's first, before it has a watermark.
+insert into stream_watermarks as w (operator, topic, partition, max_time, expires_at, received, counted, late, quarantined)
+select $1, topic, partition, 0, 0, counted + late + quarantined, counted, late, quarantined
   from unnest($2::text[], $3::int[], $4::bigint[], $5::bigint[], $6::bigint[]) as n (topic, partition, counted, late, quarantined)
- where w.operator = $1 and w.topic = n.topic and w.partition = n.partition
+ order by topic, partition
+on conflict (operator, topic, partition) do update
+   set received = w.received + excluded.received, counted = w.counted + excluded.counted,
+       late = w.late + excluded.late, quarantined = w.quarantined + excluded.quarantined
