@@ -83,7 +83,7 @@ func TestFaultKeyPoisoned(t *testing.T) {
 	client := s.connect(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must(t, client.ProduceSync(t.Context(), &nonsense).FirstErr())
 	at := fmt.Sprintf("%s/%d/%d", events.Payments.Name, partition, nonsense.Offset)
-	readers := []string{"orders.process", "fraud.duplicates", "loyalty.account"}
+	readers := []string{"orders.process", "fraud.cards", "loyalty.account"}
 	for _, operator := range readers {
 		s.awaitParked(t, operator, at, "not_cloudevent")
 	}

@@ -19,7 +19,7 @@ func parkedRecordsAreLookedAfter(t *testing.T, demo *running) {
 		t.Error("the list of one operator does not show the record")
 	}
 	all := demo.feira(t, "admin", "parked").ok(t)
-	has(t, all, "loyalty.account", "orders.process", "fraud.duplicates", at)
+	has(t, all, "loyalty.account", "orders.process", "fraud.cards", at)
 	if !regexp.MustCompile(`loyalty\.account +payments +\d+ +\d+ +2 `).MatchString(demo.feira(t, "admin", "operators", "loyalty").ok(t)) {
 		t.Error("operators do not show the parked records")
 	}
@@ -71,7 +71,7 @@ func discardsAreConfirmed(t *testing.T, demo *running, at string) {
 	has(t, demo.feira(t, "admin", "parked", "discard", "loyalty.account", "--key=a-stranger", "--yes").ok(t), "1 done, 0 failed")
 	has(t, demo.feira(t, "admin", "parked", "discard", "orders.process", "--at="+at, "--yes").ok(t), "1 done, 0 failed")
 	has(t, demo.feira(t, "admin", "parked", "discard", "orders.process", "--all", "--yes").ok(t), "1 done, 0 failed")
-	has(t, demo.feira(t, "admin", "parked", "discard", "fraud.duplicates", "--key=a-stranger", "--yes").ok(t), "2 done, 0 failed")
+	has(t, demo.feira(t, "admin", "parked", "discard", "fraud.cards", "--key=a-stranger", "--yes").ok(t), "2 done, 0 failed")
 	if left := demo.feira(t, "admin", "parked").ok(t); !strings.Contains(left, "nothing is parked") {
 		t.Errorf("discarded and still there:\n%s", left)
 	}

@@ -20,8 +20,9 @@ import (
 type rebuildCmd struct {
 	admin   `embed:""`
 	brokers `embed:""`
+	judging `embed:""`
 
-	Name   string `arg:"" help:"A service, for the states of its streams; or an operator that keeps tables or a state in memory, such as orders.catalogue or fraud.duplicates."`
+	Name   string `arg:"" help:"A service, for the states of its streams; or an operator that keeps tables or a state in memory, such as orders.catalogue or fraud.cards."`
 	DryRun bool   `help:"Only compare, change nothing."`
 
 	Deadline time.Duration `env:"FEIRA_DEADLINE" default:"5m" help:"That of the services that run: an operator is rebuilt with their settings."`
@@ -36,7 +37,11 @@ func (*rebuildCmd) Help() string {
 // Run rebuilds.
 func (c *rebuildCmd) Run(ctx context.Context) error {
 	name, _, ofOperator := strings.Cut(c.Name, ".")
-	picked, err := shop.Select(shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold}), name)
+	judges, err := c.judging.config()
+	if err != nil {
+		return err
+	}
+	picked, err := shop.Select(shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, Fraud: judges}), name)
 	if err != nil {
 		return err
 	}

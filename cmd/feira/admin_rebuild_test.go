@@ -40,11 +40,11 @@ func rebuildMendsMemory(t *testing.T, demo *running, rebuild func(string, ...str
 	t.Helper()
 	// A stream operator loses its memory of the purchases.
 	fraud := demo.database(t, "fraud")
-	has(t, rebuild("fraud.duplicates").ok(t), "state of payments/0: ", "compared, none is written again: 0 missing, 0 different", "nothing to replace")
+	has(t, rebuild("fraud.cards").ok(t), "state of payments/0: ", "compared, none is written again: 0 missing, 0 different", "nothing to replace")
 	if n := one[int64](t, fraud, "with gone as (delete from stream_deltas returning 1) select count(*) from gone"); n == 0 {
 		t.Error("there was no state to lose")
 	}
-	has(t, rebuild("fraud.duplicates", "--dry-run").ok(t), "a row is missing: ", "0 missing, 0 different\n", "nothing was changed")
-	has(t, rebuild("fraud.duplicates").ok(t), "0 missing, 0 different\n", "replaced in one transaction; fraud.duplicates waited")
-	has(t, rebuild("fraud.duplicates").ok(t), "nothing to replace")
+	has(t, rebuild("fraud.cards", "--dry-run").ok(t), "a row is missing: ", "0 missing, 0 different\n", "nothing was changed")
+	has(t, rebuild("fraud.cards").ok(t), "0 missing, 0 different\n", "replaced in one transaction; fraud.cards waited")
+	has(t, rebuild("fraud.cards").ok(t), "nothing to replace")
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/feira-shop/feira/internal/demo"
+	"github.com/feira-shop/feira/services/fraud"
 )
 
 type demoCmd struct {
@@ -18,14 +19,23 @@ type demoCmd struct {
 	For         time.Duration `env:"FEIRA_DEMO_FOR" placeholder:"DURATION" help:"Trade for so long, let every order settle, summarise and verify; exit code 1 if anything differs (default: until Ctrl-C)."`
 	Deadline    time.Duration `env:"FEIRA_DEADLINE" default:"30s" placeholder:"DURATION" help:"How long an order may take from placed to confirmed, else it is cancelled (default: ${default})."`
 	Without     []string      `env:"FEIRA_DEMO_WITHOUT" placeholder:"SERVICE" help:"Services to leave to other processes: feira --env-file DIR/feira.env run SERVICE."`
+	Thieves     float64       `env:"FEIRA_DEMO_THIEVES" default:"0" placeholder:"SHARE" help:"Share of the orders that are fraud, 0 to 0.5; the other shoppers then use their own cards again and again (default: ${default})."`
+	Labels      string        `env:"FEIRA_DEMO_LABELS" type:"path" placeholder:"FILE" help:"Write which order is fraud to this file (CSV: order,label), for the training of a model."`
 	Seed        int64         `env:"FEIRA_DEMO_SEED" default:"1" placeholder:"N" help:"The same seed makes the shoppers choose the same (default: ${default})."`
+
+	judging `embed:""`
 }
 
 // Run runs the demo.
 func (c *demoCmd) Run(ctx context.Context) error {
+	judges, err := c.config()
+	if err != nil {
+		return err
+	}
 	return demo.Run(ctx, demo.Options{
 		Listen: c.Listen, KafkaListen: c.KafkaListen, Data: c.Data, Shoppers: c.Shoppers, For: c.For, Deadline: c.Deadline,
-		Without: c.Without, Seed: c.Seed, Out: os.Stdout, Width: terminalWidth,
+		Without: c.Without, Seed: c.Seed, Fraud: judges, FraudFiles: fraud.Files{Thresholds: c.Thresholds, Model: c.Model},
+		Thieves: c.Thieves, Labels: c.Labels, Out: os.Stdout, Width: terminalWidth,
 	})
 }
 

@@ -27,6 +27,7 @@ type runCmd struct {
 	databases `embed:""`
 	brokers   `embed:""`
 	safety    `embed:""`
+	judging   `embed:""`
 
 	Parts []string `arg:"" help:"Services by name, gateway, provider, or all: every service and the gateway."`
 
@@ -132,7 +133,11 @@ func (c *runCmd) services() ([]service.Definition, error) {
 		}
 		c.Member = host
 	}
-	all := shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, ProviderURL: c.ProvideURL, ProviderKey: c.ProvideKey})
+	judges, err := c.judging.config()
+	if err != nil {
+		return nil, err
+	}
+	all := shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, ProviderURL: c.ProvideURL, ProviderKey: c.ProvideKey, Fraud: judges})
 	picked, err := shop.Select(all, names...)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 type verifyCmd struct {
 	databases `embed:""`
+	judging   `embed:""`
 
 	Settled bool          `help:"Exit code 1 also when orders are still open, as some always are while a shop trades."`
 	Wait    time.Duration `default:"0s" help:"Wait up to so long for open orders to settle."`
@@ -30,8 +31,12 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 	if err := c.reach(ctx, services); err != nil {
 		return err
 	}
+	judges, err := c.judging.config()
+	if err != nil {
+		return err
+	}
 	report, err := oracle.Examine(ctx, oracle.Config{
-		Services: services, DSN: c.dsn, Settle: c.Wait,
+		Services: services, DSN: c.dsn, Settle: c.Wait, Fraud: judges,
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, "verify:", what) },
 	})
 	if err != nil {

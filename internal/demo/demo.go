@@ -159,7 +159,7 @@ func (d *demo) startProvider(ctx context.Context) error {
 
 func (d *demo) startServices(ctx context.Context) error {
 	d.all = shop.Services(shop.Config{
-		Deadline: d.opts.Deadline, Hold: Hold, ProviderURL: d.provider, ProviderKey: d.infra.providerKey,
+		Deadline: d.opts.Deadline, Hold: Hold, ProviderURL: d.provider, ProviderKey: d.infra.providerKey, Fraud: d.opts.Fraud,
 	})
 	ours, err := shop.Without(d.all, d.opts.Without...)
 	if err != nil {

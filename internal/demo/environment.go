@@ -41,6 +41,15 @@ func (d *demo) environment(services []service.Definition) string {
 	set("FEIRA_TOKEN_KEY", in.path("keys", "token.pem"))
 	set("FEIRA_DEADLINE", d.opts.Deadline.String())
 	set("FEIRA_HOLD", Hold.String())
+	if d.opts.Fraud.Forget != 0 {
+		set("FEIRA_FRAUD_FORGET", d.opts.Fraud.Forget.String())
+	}
+	if file := d.opts.FraudFiles.Thresholds; file != "" {
+		set("FEIRA_FRAUD_THRESHOLDS", file)
+	}
+	if file := d.opts.FraudFiles.Model; file != "" {
+		set("FEIRA_FRAUD_MODEL", file)
+	}
 	return b.String()
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/services/fraud"
 	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/pg"
 )
@@ -24,11 +25,18 @@ type Options struct {
 	Deadline    time.Duration // from placed to confirmed, at least a second
 	Without     []string      // services that are left to other processes
 	Seed        int64         // of the shoppers' choices
+	Fraud       fraud.Config  // what fraud judges with
+	FraudFiles  fraud.Files   // where that comes from, for other processes
+	Thieves     float64       // share of the orders that are fraud, 0 to 0.5
+	Labels      string        // file that says which; "": none
 	Out         io.Writer     // what a person reads
 	Width       func() int    // columns of the terminal that Out is; nil or 0: Out is none, and has no live line
 }
 
-const maxShoppers = 1000
+const (
+	maxShoppers = 1000
+	maxThieves  = 0.5
+)
 
 // ErrInterrupted says that a demo with a time was ended before it, so nothing was verified.
 var ErrInterrupted = errors.New("interrupted before the time was over; nothing was verified")
@@ -44,6 +52,9 @@ func (o Options) validate() error {
 	}
 	if !(o.Shoppers >= 0 && o.Shoppers <= maxShoppers) {
 		wrong = append(wrong, fmt.Errorf("--shoppers %g: expected 0 to %d new orders per second", o.Shoppers, maxShoppers))
+	}
+	if !(o.Thieves >= 0 && o.Thieves <= maxThieves) {
+		wrong = append(wrong, fmt.Errorf("--thieves %g: expected a share of 0 to %g", o.Thieves, maxThieves))
 	}
 	if o.For < 0 {
 		wrong = append(wrong, fmt.Errorf("--for %s: expected a time such as 60s, or none", o.For))

@@ -26,6 +26,9 @@ func (d *demo) summarise(s shoppers.Snapshot, traded time.Duration) {
 		unhappy += s.Paths[p]
 		paths = append(paths, p)
 	}
+	if d.opts.Thieves > 0 {
+		paths = append(paths, shoppers.Fraudulent...)
+	}
 	d.console.note("%d orders placed in %s, %d of them not the easy way", s.Placed, traded.Round(time.Second), unhappy)
 	if s.Checkout.Count > 0 {
 		d.console.note("checkout p50 %s, p99 %s; settled after p50 %s, p99 %s",
@@ -42,7 +45,7 @@ func (d *demo) summarise(s shoppers.Snapshot, traded time.Duration) {
 func (d *demo) verify(ctx context.Context) error {
 	d.console.note("verifying every table against the event stores …")
 	report, err := oracle.Examine(ctx, oracle.Config{
-		Services: d.all, Settle: d.patience(), DSN: d.dsn,
+		Services: d.all, Settle: d.patience(), DSN: d.dsn, Fraud: d.opts.Fraud,
 		Progress: func(what string) {
 			if d.console.columns() > 0 {
 				d.console.status(what)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/feira-shop/feira/shared/auth"
@@ -67,6 +68,17 @@ func (d *demo) shoppers() (*shoppers.Shoppers, error) {
 	o := shoppers.Options{
 		BaseURL: d.shop, Rate: d.opts.Shoppers, Seed: uint64(d.opts.Seed), Settle: d.patience(), Log: d.log,
 		Token: func(customer string) string { return d.token(customer, auth.Customer) },
+	}
+	if d.opts.Thieves > 0 { // a card of its own is used about every two minutes
+		o.Thieves, o.Customers = d.opts.Thieves, max(200, int(120*d.opts.Shoppers))
+	}
+	if d.opts.Labels != "" {
+		f, err := os.Create(d.opts.Labels)
+		if err != nil {
+			return nil, fmt.Errorf("write the labels (choose another file with --labels): %w", err)
+		}
+		d.stops = append(d.stops, func() { _ = f.Close() }) // each line was written through
+		o.Labels = f
 	}
 	if !d.opts.leaves("inventory") && !d.opts.leaves("orders") { // else nobody can restock here
 		o.OperatorToken = func() string { return d.token("shopkeeper", auth.Operator) }

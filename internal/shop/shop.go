@@ -27,6 +27,8 @@ type Config struct {
 	ProviderKey string        // secret the provider knows us by
 	// ProviderTimeout bounds one request to the provider; 0 is the default of payments.
 	ProviderTimeout time.Duration
+	// Fraud is what fraud judges with; its disorder is the deadline. Zero: what is built in.
+	Fraud fraud.Config
 	// Analytics says how long its windows are; zero: 5 minutes.
 	Analytics analytics.Config
 }
@@ -45,7 +47,7 @@ func Services(cfg Config) []service.Definition {
 		orders.Service(orders.Config{Deadline: cfg.Deadline, Hold: cfg.Hold, Products: len(first)}),
 		inventory.Service(inventory.Config{First: stock}),
 		payments.Service(payments.Config{ProviderURL: cfg.ProviderURL, ProviderKey: cfg.ProviderKey, Timeout: cfg.ProviderTimeout}),
-		fraud.Service(fraud.Config{Disorder: cfg.Deadline}),
+		fraud.Service(fraud.Config{Disorder: cfg.Deadline, Forget: cfg.Fraud.Forget, Policies: cfg.Fraud.Policies}),
 		loyalty.Service(),
 		analytics.Service(cfg.Analytics),
 	}

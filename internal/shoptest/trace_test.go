@@ -23,7 +23,7 @@ var story = []string{
 	"POST /v1/orders > append order > send orders > process orders inventory.reserve > append reservation > send inventory > process inventory orders.process > append order",
 	"POST /v1/orders > append order > send orders > process orders payments.pay > append payment > job payment_authorize > POST authorizations > POST /v1/authorizations",
 	"POST /v1/orders > append order > send orders > process orders payments.pay > append payment > job payment_authorize > append payment > send payments > process payments orders.process > append order",
-	"process payments fraud.duplicates > append verdict > send fraud > process fraud orders.process > append order",
+	"process payments fraud.cards > append verdict > send fraud > process fraud orders.process > append order",
 	"append order > send orders > process orders payments.pay > append payment > job payment_capture > POST capture > POST /v1/authorizations/{id}/capture",
 	"job payment_capture > append payment > send payments > process payments orders.process > append order",
 	"job payment_capture > append payment > send payments > process payments loyalty.account > append loyalty > send loyalty",

@@ -2,6 +2,7 @@ package fraud
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,21 @@ type Config struct {
 	Forget time.Duration
 	// Policies are what purchases are judged with, from [Open]. nil: what is built in.
 	Policies *Policies
+}
+
+// ForgetError says that cards would be forgotten too soon.
+type ForgetError struct{ Forget time.Duration }
+
+func (e *ForgetError) Error() string {
+	return fmt.Sprintf("fraud: cards cannot be forgotten %s after their last purchase (--fraud-forget); %s is the least, since an hour's payments must be known in whatever order they come", e.Forget, LeastForget)
+}
+
+// Validate says what cannot be: a [*ForgetError]. 0 is a default.
+func (cfg Config) Validate() error {
+	if cfg.Forget != 0 && cfg.Forget < LeastForget {
+		return &ForgetError{cfg.Forget}
+	}
+	return nil
 }
 
 // defaults fills in what was not chosen.

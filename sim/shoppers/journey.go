@@ -16,11 +16,19 @@ import (
 // journey is everything one shopper does about one checkout, until what was ordered is settled.
 func (s *Shoppers) journey(ctx context.Context, n int64, p plan) {
 	key := fmt.Sprintf("shopper-%s-%d", s.run, n)
+	card := p.card
+	if card == "" {
+		card = fmt.Sprint(n)
+	}
 	checkout := api.Checkout{
 		Lines:           p.lines,
-		Payment:         api.CheckoutPayment{Method: api.CheckoutPaymentMethodCard, Token: fmt.Sprintf("%s_%s_%d", p.token, s.run, n)},
+		Payment:         api.CheckoutPayment{Method: api.CheckoutPaymentMethodCard, Token: fmt.Sprintf("%s_%s_%s", p.token, s.run, card)},
 		Email:           p.customer + "@example.com",
 		ShippingAddress: api.Address{Name: "Shopper " + p.customer, Street: "Rua das Flores, 10", City: "São Paulo", State: "SP", PostalCode: "01310-100", Country: "BR"},
+	}
+	if p.series != nil {
+		s.steal(ctx, p, key, checkout)
+		return
 	}
 	if p.path != DoubleClickReleased && p.path != DoubleClickLeft {
 		s.buy(ctx, p, key, checkout)
@@ -34,6 +42,20 @@ func (s *Shoppers) journey(ctx context.Context, n int64, p plan) {
 		}
 	})
 	s.buy(ctx, p, key, checkout)
+}
+
+// steal places one order after the other, and does not wait for what becomes of them.
+func (s *Shoppers) steal(ctx context.Context, p plan, key string, checkout api.Checkout) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i, lines := range p.series {
+		if i > 0 && !pause(ctx, p.gap) {
+			return
+		}
+		one := p
+		one.lines, checkout.Lines = lines, lines
+		all.Go(func() { s.buy(ctx, one, fmt.Sprintf("%s-%d", key, i), checkout) })
+	}
 }
 
 func (s *Shoppers) buy(ctx context.Context, p plan, key string, checkout api.Checkout) {
@@ -181,6 +203,7 @@ func (s *Shoppers) placed(p plan, o api.Order) {
 		now.Open++
 		now.Paths[p.path]++
 	})
+	s.labels.placed(o.Id, p.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[o.Id] = struct{}{}

@@ -58,7 +58,9 @@ type plan struct {
 	path     Path
 	customer string
 	lines    []api.CheckoutLine
-	token    string // without the suffix that makes the card a fresh one
+	token    string               // without the suffix that makes the card a fresh one
+	card     string               // the suffix, when the card is used more than once in a run
+	series   [][]api.CheckoutLine // what a thief orders, one checkout after the other; nil: no thief
 	repeat   repeat
 	wait     bool          // with Prefer: wait
 	gap      time.Duration // of a double click

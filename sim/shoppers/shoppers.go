@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 
 const (
 	maxRate          = 1000
+	maxThieves       = 0.5
 	defaultCustomers = 200
 	defaultSettle    = 2 * time.Minute
 	// maxPolls bounds how many orders are waited for over HTTP at the same time; the others take turns.
@@ -37,6 +39,11 @@ type Options struct {
 	OperatorToken func() string
 	Products      []seed.Product // nil: the first catalogue
 	Customers     int            // how many there are; 0: 200
+	// Thieves is the share of all orders that are fraud ([Fraudulent]), 0 to 0.5. While there are some, the other
+	// shoppers use their own cards again and again, so that there are habits to tell them by.
+	Thieves float64
+	// Labels is told of every order whether it is fraud, as CSV with the columns order and label; nil: nobody.
+	Labels io.Writer
 	// Settle is how long Run waits, once stopped, for its orders to settle; 0: 2 minutes.
 	Settle time.Duration
 	Client *http.Client // nil: one with enough connections
@@ -51,6 +58,9 @@ func (o *Options) validate() error {
 	}
 	if o.Rate < 0 || o.Rate > maxRate {
 		wrong = append(wrong, fmt.Errorf("option Rate %g must be 0 to %d checkouts per second", o.Rate, maxRate))
+	}
+	if !(o.Thieves >= 0 && o.Thieves <= maxThieves) {
+		wrong = append(wrong, fmt.Errorf("option Thieves %g must be a share of 0 to %g", o.Thieves, maxThieves))
 	}
 	if o.Token == nil {
 		wrong = append(wrong, errors.New("option Token is missing: nobody could order"))
@@ -104,6 +114,7 @@ type Shoppers struct {
 	run      string // makes keys and cards fresh
 	shop     *shop
 	stats    *stats
+	labels   *labels
 	polls    chan struct{}
 	places   chan struct{}
 	stop     chan struct{}
@@ -124,7 +135,7 @@ func New(o Options) (*Shoppers, error) {
 		return nil, fmt.Errorf("shoppers: %w", err)
 	}
 	s := &Shoppers{
-		opts: o, run: hex.EncodeToString(nonce[:]), stats: newStats(),
+		opts: o, run: hex.EncodeToString(nonce[:]), stats: newStats(), labels: newLabels(o.Labels),
 		polls: make(chan struct{}, maxPolls), places: make(chan struct{}, maxOpen), stop: make(chan struct{}),
 		open: map[string]struct{}{}, sold: map[string]int64{},
 	}
@@ -177,6 +188,9 @@ func (s *Shoppers) Run(ctx context.Context) error {
 	if n := s.Snapshot().Differing; n > 0 {
 		return &DifferingAnswerError{Count: n}
 	}
+	if err := s.labels.failure(); err != nil {
+		return fmt.Errorf("shoppers: the labels are not complete: %w", err)
+	}
 	return nil
 }
 
@@ -205,9 +219,19 @@ func (s *Shoppers) order(ctx context.Context, shopping *sync.WaitGroup) {
 		}
 		shopping.Go(func() {
 			defer func() { <-s.places }()
-			s.journey(ctx, n, planFor(s.opts.Seed, n, s.opts.Customers, s.opts.Products))
+			s.journey(ctx, n, s.plan(n))
 		})
 	}
+}
+
+// plan decides about checkout n.
+func (s *Shoppers) plan(n int64) plan {
+	o := s.opts
+	p := planFor(o.Seed, n, o.Customers, o.Products)
+	if o.Thieves == 0 {
+		return p
+	}
+	return among(p, o.Thieves, o.Seed, n, o.Customers, o.Products)
 }
 
 func (s *Shoppers) restocker() *restocker {
