@@ -52,6 +52,9 @@ var shop = dashboard{
 				events("stock.released", "released"), events("stock.received", "received")),
 			lines("Verdicts and points", perSecond, "Of fraud and loyalty.", events("purchase.cleared", "cleared"), events("purchase.held", "held"),
 				events("points.earned", "points earned"), events("points.reversed", "points reversed")),
+			lines("Clicks", perSecond, "That analytics counted, of all programs that write to eventos-usuario.",
+				query{total("feira_operator_events_processed_total", `operator="analytics.clicks"`), "clicks"}),
+			lines("Accounts' windows", perSecond, "What analytics said of the accounts as windows closed, every five minutes.", events("account_spend.closed", "closed")),
 		}},
 		{"Jobs", []panel{
 			lines("Attempts", perSecond, "By how they ended. Refused or panicked is an error in the program.", query{rate("outcome", "feira_job_attempts_total", ""), "{{outcome}}"}),

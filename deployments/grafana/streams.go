@@ -26,7 +26,7 @@ var streams = dashboard{
 		}},
 		{"Time and state", []panel{
 			lines("Watermark behind the clock", seconds, "Of the partition that is furthest behind. It stands still when neither events nor ticks come.", perOperator("max by (service, operator) (feira_stream_watermark_delay_seconds{"+chosenStream+"})")),
-			lines("Keys with state", count, "In memory of all processes. It grows with the load, not with time.", perOperator("sum by (service, operator) (feira_stream_state_keys{"+chosenStream+"})")),
+			lines("Keys with state", count, "In memory of all processes: what rules still need, such as the cards of the last 90 days.", perOperator("sum by (service, operator) (feira_stream_state_keys{"+chosenStream+"})")),
 			lines("Size of the states", bytesUnit, "As they are saved.", perOperator("sum by (service, operator) (feira_stream_state_bytes{"+chosenStream+"})")),
 			lines("State saved", bytesRate, "Written with the checkpoints: states that changed, partial sums of windows.", perOperator(rate("service, operator", "feira_operator_checkpoint_bytes_sum", chosenStream))),
 			lines("Rows in the logs of changes", count, "That a restart would read. It follows the size of the states.", perOperator("sum by (service, operator) (feira_stream_delta_rows{"+chosenStream+"})")),
