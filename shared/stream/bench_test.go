@@ -75,20 +75,15 @@ func BenchmarkCards(b *testing.B) {
 
 // work judges a batch and makes its checkpoint.
 func (p *processor[S]) work(tb testing.TB, batch []operator.Record, verdicts bool) {
-	if verdicts {
-		if _, err := p.hear(batch); err != nil {
-			tb.Fatal(err)
+	said, n := answers{of: make(map[string]bool, len(batch))}, 0
+	if err := p.hear(batch, func(r events.Recorded, e events.Event) error {
+		n++
+		if !verdicts {
+			return nil
 		}
-	} else {
-		for i := range batch {
-			o, err := p.overlay(shardKey{batch[i].Topic, batch[i].Partition})
-			if err != nil {
-				tb.Fatal(err)
-			}
-			if said, err := p.one(o, &batch[i]); err != nil || len(said) != 1 {
-				tb.Fatal(said, err)
-			}
-		}
+		return p.emit(&said, r, e)
+	}); err != nil || n != len(batch) {
+		tb.Fatalf("%d verdicts on %d payments: %v", n, len(batch), err)
 	}
 	if _, err := p.checkpoints(); err != nil {
 		tb.Fatal(err)

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/operator"
@@ -48,7 +49,7 @@ func (d disk) size(k shardKey) (bytes int) {
 }
 
 // restore gives a new process the partitions.
-func restore[S any](tb testing.TB, d disk, from Source, rule Rule[S], keys ...shardKey) *processor[S] {
+func restore[S any](tb rapid.TB, d disk, from Source, rule Rule[S], keys ...shardKey) *processor[S] {
 	tb.Helper()
 	p := newProcessor("test", from, rule)
 	for _, k := range keys {
@@ -67,21 +68,14 @@ func restore[S any](tb testing.TB, d disk, from Source, rule Rule[S], keys ...sh
 }
 
 // try applies a batch, up to the point where its transaction would commit.
-func (p *processor[S]) try(tb testing.TB, batch []operator.Record) ([]events.Event, []checkpoint) {
+func (p *processor[S]) try(tb rapid.TB, batch []operator.Record) ([]events.Event, []checkpoint) {
 	tb.Helper()
-	p.discard()
-	p.ledger = newLedger()
 	var emitted []events.Event
-	for i := range batch {
-		o, err := p.overlay(shardKey{batch[i].Topic, batch[i].Partition})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		said, err := p.one(o, &batch[i])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		emitted = append(emitted, said...)
+	if err := p.hear(batch, func(_ events.Recorded, e events.Event) error {
+		emitted = append(emitted, e)
+		return nil
+	}); err != nil {
+		tb.Fatal(err)
 	}
 	all, err := p.checkpoints()
 	if err != nil {
@@ -91,7 +85,7 @@ func (p *processor[S]) try(tb testing.TB, batch []operator.Record) ([]events.Eve
 }
 
 // commit applies a batch for good.
-func (p *processor[S]) commit(tb testing.TB, d disk, batch []operator.Record) []events.Event {
+func (p *processor[S]) commit(tb rapid.TB, d disk, batch []operator.Record) []events.Event {
 	tb.Helper()
 	emitted, all := p.try(tb, batch)
 	d.save(all)
@@ -100,7 +94,7 @@ func (p *processor[S]) commit(tb testing.TB, d disk, batch []operator.Record) []
 }
 
 // states are the living ones of a partition, as text.
-func (p *processor[S]) states(tb testing.TB, k shardKey) map[string]string {
+func (p *processor[S]) states(tb rapid.TB, k shardKey) map[string]string {
 	tb.Helper()
 	texts, err := p.texts(p.shards[k])
 	if err != nil {
@@ -110,7 +104,7 @@ func (p *processor[S]) states(tb testing.TB, k shardKey) map[string]string {
 }
 
 // audit compares the books of a shard with what they are about.
-func (s *shard[S]) audit(tb testing.TB) {
+func (s *shard[S]) audit(tb rapid.TB) {
 	tb.Helper()
 	live, needed, timed := map[*row]int{}, 0, 0
 	for key, e := range s.keys {
@@ -143,7 +137,7 @@ func (s *shard[S]) audit(tb testing.TB) {
 func sameText(a, b map[string]string) bool { return maps.Equal(a, b) }
 
 // spoken are events as text.
-func spoken(tb testing.TB, list []events.Event) (texts []string) {
+func spoken(tb rapid.TB, list []events.Event) (texts []string) {
 	tb.Helper()
 	for _, e := range list {
 		b, err := json.Marshal(e)

@@ -46,8 +46,8 @@ var (
 
 // Apply judges the batch on overlays and queues what it emits and the deltas.
 func (p *processor[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
-	said, err := p.hear(batch)
-	if err != nil {
+	said := answers{of: make(map[string]bool, len(batch))}
+	if err := p.hear(batch, func(r events.Recorded, e events.Event) error { return p.emit(&said, r, e) }); err != nil {
 		return err
 	}
 	if err := p.say(ctx, tx, said); err != nil {
@@ -56,28 +56,27 @@ func (p *processor[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []ope
 	return p.save(tx)
 }
 
-// hear judges the batch in memory.
-func (p *processor[S]) hear(batch []operator.Record) (answers, error) {
+// hear judges the batch in memory. What follows from a record is handed to emit.
+func (p *processor[S]) hear(batch []operator.Record, emit func(events.Recorded, events.Event) error) error {
 	p.discard() // a batch that lost a partition is applied again without having been settled
 	p.ledger = newLedger()
-	said := answers{of: make(map[string]bool, len(batch))}
 	for i := range batch {
 		r := &batch[i]
 		o, err := p.overlay(shardKey{r.Topic, r.Partition})
 		if err != nil {
-			return said, err
+			return err
 		}
 		emitted, err := p.one(o, r)
 		if err != nil {
-			return said, operator.Reject(err)
+			return operator.Reject(err)
 		}
 		for _, e := range emitted {
-			if err := p.emit(&said, r.Recorded, e); err != nil {
-				return said, err
+			if err := emit(r.Recorded, e); err != nil {
+				return err
 			}
 		}
 	}
-	return said, nil
+	return nil
 }
 
 // overlay is that of the batch in hand on a partition.
