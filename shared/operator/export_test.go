@@ -30,3 +30,17 @@ func (o *Operator) KillAt(name string, nth int64) <-chan struct{} {
 	}
 	return killed
 }
+
+// HoldAt has an operator wait when it first passes a point, until resume is closed. reached is closed then.
+func (o *Operator) HoldAt(name string) (reached <-chan struct{}, resume chan<- struct{}) {
+	here, goOn := make(chan struct{}), make(chan struct{})
+	var passed atomic.Int64
+	o.hooks.reached = func(p point) error {
+		if string(p) == name && passed.Add(1) == 1 {
+			close(here)
+			<-goOn
+		}
+		return nil
+	}
+	return here, goOn
+}
