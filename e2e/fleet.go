@@ -66,7 +66,7 @@ func (s *stack) configure(ctx context.Context) (err error) {
 	}
 	s.env = append(s.env, "PATH="+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"),
 		"FEIRA_KAFKA="+strings.Join(s.brokers, ","), "FEIRA_JWKS="+jwks, "FEIRA_WHO=e2e", "FEIRA_LOG_FORMAT=json",
-		"FEIRA_HOLD="+hold, "FEIRA_RATE=0", "FEIRA_DEADLINE="+deadline, "FEIRA_MAX_CONNS=6",
+		"FEIRA_HOLD="+hold, "FEIRA_WINDOW="+shoptest.Windows.Window.String(), "FEIRA_RATE=0", "FEIRA_DEADLINE="+deadline, "FEIRA_MAX_CONNS=6",
 		"FEIRA_PROVIDER_KEY="+rand.Text(), "FEIRA_PROVIDER_URL=http://"+s.parts[shoptest.Provider].address)
 	for _, p := range s.parts {
 		p.env = s.env

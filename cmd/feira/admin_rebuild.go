@@ -22,6 +22,8 @@ type rebuildCmd struct {
 	brokers `embed:""`
 	judging `embed:""`
 
+	windowing `embed:""`
+
 	Name   string `arg:"" help:"A service, for the states of its streams; or an operator that keeps tables or a state in memory, such as orders.catalogue or fraud.cards."`
 	DryRun bool   `help:"Only compare, change nothing."`
 
@@ -41,7 +43,11 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	picked, err := shop.Select(shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, Fraud: judges}), name)
+	counts, err := c.analytics()
+	if err != nil {
+		return err
+	}
+	picked, err := shop.Select(shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, Fraud: judges, Analytics: counts}), name)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ type demoCmd struct {
 	Labels      string        `env:"FEIRA_DEMO_LABELS" type:"path" placeholder:"FILE" help:"Write which order is fraud to this file (CSV: order,label), for the training of a model."`
 	Seed        int64         `env:"FEIRA_DEMO_SEED" default:"1" placeholder:"N" help:"The same seed makes the shoppers choose the same (default: ${default})."`
 
-	judging `embed:""`
+	judging   `embed:""`
+	windowing `embed:""`
 }
 
 // Run runs the demo.
@@ -32,10 +33,14 @@ func (c *demoCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	counts, err := c.analytics()
+	if err != nil {
+		return err
+	}
 	return demo.Run(ctx, demo.Options{
 		Listen: c.Listen, KafkaListen: c.KafkaListen, Data: c.Data, Shoppers: c.Shoppers, For: c.For, Deadline: c.Deadline,
 		Without: c.Without, Seed: c.Seed, Fraud: judges, FraudFiles: fraud.Files{Thresholds: c.Thresholds, Model: c.Model},
-		Thieves: c.Thieves, Labels: c.Labels, Out: os.Stdout, Width: terminalWidth,
+		Thieves: c.Thieves, Labels: c.Labels, Analytics: counts, Out: os.Stdout, Width: terminalWidth,
 	})
 }
 

@@ -28,6 +28,7 @@ type runCmd struct {
 	brokers   `embed:""`
 	safety    `embed:""`
 	judging   `embed:""`
+	windowing `embed:""`
 
 	Parts []string `arg:"" help:"Services by name, gateway, provider, or all: every service and the gateway."`
 
@@ -137,7 +138,13 @@ func (c *runCmd) services() ([]service.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := shop.Services(shop.Config{Deadline: c.Deadline, Hold: c.Hold, ProviderURL: c.ProvideURL, ProviderKey: c.ProvideKey, Fraud: judges})
+	counts, err := c.analytics()
+	if err != nil {
+		return nil, err
+	}
+	all := shop.Services(shop.Config{
+		Deadline: c.Deadline, Hold: c.Hold, ProviderURL: c.ProvideURL, ProviderKey: c.ProvideKey, Fraud: judges, Analytics: counts,
+	})
 	picked, err := shop.Select(all, names...)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,8 @@ import (
 type verifyCmd struct {
 	databases `embed:""`
 	judging   `embed:""`
+	windowing `embed:""`
+	brokers   `embed:""`
 
 	Settled bool          `help:"Exit code 1 also when orders are still open, as some always are while a shop trades."`
 	Wait    time.Duration `default:"0s" help:"Wait up to so long for open orders to settle."`
@@ -35,8 +37,12 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	counts, err := c.analytics()
+	if err != nil {
+		return err
+	}
 	report, err := oracle.Examine(ctx, oracle.Config{
-		Services: services, DSN: c.dsn, Settle: c.Wait, Fraud: judges,
+		Services: services, DSN: c.dsn, Settle: c.Wait, Fraud: judges, Analytics: counts, Kafka: c.kafka("feira-verify"),
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, "verify:", what) },
 	})
 	if err != nil {

@@ -160,6 +160,7 @@ func (d *demo) startProvider(ctx context.Context) error {
 func (d *demo) startServices(ctx context.Context) error {
 	d.all = shop.Services(shop.Config{
 		Deadline: d.opts.Deadline, Hold: Hold, ProviderURL: d.provider, ProviderKey: d.infra.providerKey, Fraud: d.opts.Fraud,
+		Analytics: d.opts.Analytics,
 	})
 	ours, err := shop.Without(d.all, d.opts.Without...)
 	if err != nil {
@@ -179,7 +180,7 @@ func (d *demo) startServices(ctx context.Context) error {
 		Tracing: d.tracing, DSN: d.dsn, Rate: web.RateLimit{Requests: customerRate, Window: time.Minute},
 	})
 	if err != nil {
-		return err
+		return d.opts.explain(err)
 	}
 	d.stops = append(d.stops, func() {
 		d.hurry()

@@ -41,6 +41,7 @@ func (d *demo) environment(services []service.Definition) string {
 	set("FEIRA_TOKEN_KEY", in.path("keys", "token.pem"))
 	set("FEIRA_DEADLINE", d.opts.Deadline.String())
 	set("FEIRA_HOLD", Hold.String())
+	set("FEIRA_WINDOW", d.opts.Analytics.WithDefaults().Window.String())
 	if d.opts.Fraud.Forget != 0 {
 		set("FEIRA_FRAUD_FORGET", d.opts.Fraud.Forget.String())
 	}

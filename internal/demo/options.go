@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/services/fraud"
 	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/pg"
@@ -17,20 +18,21 @@ import (
 
 // Options are what a user may choose.
 type Options struct {
-	Listen      string        // address of the shop; port 0 takes any free one
-	KafkaListen string        // address of the broker, on 127.0.0.1
-	Data        string        // folder kept between runs; "": a temporary one
-	Shoppers    float64       // new orders per second, up to 1000; 0: nobody
-	For         time.Duration // then stop, settle, summarise and verify; 0: until interrupted
-	Deadline    time.Duration // from placed to confirmed, at least a second
-	Without     []string      // services that are left to other processes
-	Seed        int64         // of the shoppers' choices
-	Fraud       fraud.Config  // what fraud judges with
-	FraudFiles  fraud.Files   // where that comes from, for other processes
-	Thieves     float64       // share of the orders that are fraud, 0 to 0.5
-	Labels      string        // file that says which; "": none
-	Out         io.Writer     // what a person reads
-	Width       func() int    // columns of the terminal that Out is; nil or 0: Out is none, and has no live line
+	Listen      string           // address of the shop; port 0 takes any free one
+	KafkaListen string           // address of the broker, on 127.0.0.1
+	Data        string           // folder kept between runs; "": a temporary one
+	Shoppers    float64          // new orders per second, up to 1000; 0: nobody
+	For         time.Duration    // then stop, settle, summarise and verify; 0: until interrupted
+	Deadline    time.Duration    // from placed to confirmed, at least a second
+	Without     []string         // services that are left to other processes
+	Seed        int64            // of the shoppers' choices
+	Analytics   analytics.Config // how long windows are
+	Fraud       fraud.Config     // what fraud judges with
+	FraudFiles  fraud.Files      // where that comes from, for other processes
+	Thieves     float64          // share of the orders that are fraud, 0 to 0.5
+	Labels      string           // file that says which; "": none
+	Out         io.Writer        // what a person reads
+	Width       func() int       // columns of the terminal that Out is; nil or 0: Out is none, and has no live line
 }
 
 const (
@@ -65,6 +67,9 @@ func (o Options) validate() error {
 	if _, err := shop.Without(shop.Services(shop.Config{}), o.Without...); err != nil {
 		wrong = append(wrong, fmt.Errorf("--without: %w", err))
 	}
+	if err := o.Analytics.Validate(); err != nil {
+		wrong = append(wrong, fmt.Errorf("--window: %w", err))
+	}
 	if o.leaves("orders") && o.Shoppers > 0 {
 		wrong = append(wrong, errors.New("--without orders: this process has no shop to order from; add --shoppers 0, and order at the address of feira run gateway"))
 	}
@@ -80,7 +85,10 @@ func (o Options) explain(err error) error {
 	var pgDir *pg.InUseError
 	var refused *pg.DirError
 	var folder *folderError
+	var length *analytics.LengthError
 	switch {
+	case errors.As(err, &length):
+		return fmt.Errorf("the folder %s was counted in other windows (choose theirs with --window, or another folder with --data): %w", o.Data, length)
 	case errors.As(err, &folder):
 		return err
 	case errors.As(err, &taken):

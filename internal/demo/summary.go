@@ -46,6 +46,7 @@ func (d *demo) verify(ctx context.Context) error {
 	d.console.note("verifying every table against the event stores …")
 	report, err := oracle.Examine(ctx, oracle.Config{
 		Services: d.all, Settle: d.patience(), DSN: d.dsn, Fraud: d.opts.Fraud,
+		Analytics: d.opts.Analytics, Kafka: d.infra.kafka.Config("feira-verify"),
 		Progress: func(what string) {
 			if d.console.columns() > 0 {
 				d.console.status(what)

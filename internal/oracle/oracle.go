@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/feira-shop/feira/services/analytics"
@@ -25,7 +26,7 @@ type Config struct {
 	Fraud fraud.Config
 	// Analytics is how analytics runs: how long its windows are.
 	Analytics analytics.Config
-	// Kafka is where clicks are read, which are in no store; without brokers they are not compared.
+	// Kafka is where clicks are read, which are in no store; without brokers that answer they are not compared.
 	Kafka kafka.Config
 	// Passes is how often a difference must be seen to count; 0 is 3. A pass without any ends the examination.
 	Passes int
@@ -119,6 +120,8 @@ type examiner struct {
 	cfg      Config
 	pools    map[string]*pgxpool.Pool
 	stores   map[string]*eventstore.Store
+	kafka    sarama.Client // nil: clicks are not compared
+	unread   error         // why, where they were to be
 	progress func(string)
 }
 
@@ -137,6 +140,9 @@ func open(ctx context.Context, cfg Config) (*examiner, error) {
 	for _, d := range cfg.Services {
 		e.stores[d.Name] = eventstore.New(e.pools[d.Name], eventstore.Options{Service: d.Name, Registry: d.Registry()})
 	}
+	if len(cfg.Kafka.Brokers) > 0 {
+		e.kafka, e.unread = kafka.NewClient(cfg.Kafka)
+	}
 	return e, nil
 }
 
@@ -154,6 +160,9 @@ func (e *examiner) connect(ctx context.Context, name string) error {
 }
 
 func (e *examiner) close() {
+	if e.kafka != nil {
+		_ = e.kafka.Close()
+	}
 	for _, p := range e.pools {
 		p.Close()
 	}

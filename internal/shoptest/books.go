@@ -20,7 +20,9 @@ import (
 // Examine lets the oracle recompute every table; settle is how long orders may take to come to an end, and passes how
 // often a difference must be seen in a row to count.
 func (s *Shop) Examine(ctx context.Context, settle time.Duration, passes int) (oracle.Report, error) {
-	return oracle.Examine(ctx, oracle.Config{Services: s.Services, DSN: s.DSN, Settle: settle, Passes: passes, Pause: s.pause})
+	return oracle.Examine(ctx, oracle.Config{
+		Services: s.Services, DSN: s.DSN, Settle: settle, Passes: passes, Pause: s.pause, Analytics: Windows, Kafka: s.Kafka,
+	})
 }
 
 // patientPasses is for a shop that may be busy on a loaded machine: what is only on its way must not count.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/shared/kafka"
 	"github.com/feira-shop/feira/shared/pg"
@@ -19,11 +20,15 @@ type Remote struct {
 	Key   *auth.Key                            // that the shop's key set is of
 }
 
+// Windows are those of a shop under test: so short that some close while it is looked at. A shop that runs elsewhere must
+// have them too.
+var Windows = analytics.Config{Window: 5 * time.Second}
+
 // Connect gives a shop that runs elsewhere the same customers and looks into its books. It is the caller's to start, to
 // examine and to stop; [Shop.Close] ends the connection.
 func Connect(ctx context.Context, r Remote) (*Shop, error) {
 	s := &Shop{
-		URL: r.URL, Kafka: r.Kafka, Services: shop.Services(shop.Config{}),
+		URL: r.URL, Kafka: r.Kafka, Services: shop.Services(shop.Config{Analytics: Windows}),
 		key: r.Key, databases: map[string]database{}, client: newClient(), pause: time.Second, // there may be a lot to read
 	}
 	for _, name := range append(shop.Names(), Provider) {

@@ -1,6 +1,7 @@
 package shoptest_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,17 +89,32 @@ func tamperings(tr trace) []tampering {
 		{"a state lost", "fraud", "streams", of("stream", "verdict-"+payment), "delete from streams",
 			[]string{"fraud: stream verdict-" + payment}},
 		{"another verdict", "fraud", "events", of("stream", "verdict-"+tr.double.Payment.Id), `update events set data = jsonb_set(data::jsonb, '{duplicate_of_payment}', '"x"')`,
-			[]string{"fraud: payment " + tr.double.Payment.Id}},
+			[]string{"fraud: the verdict on payment " + tr.double.Payment.Id}},
 		{"no verdict", "fraud", "events", of("stream", "verdict-"+payment), "delete from events",
 			[]string{"fraud: payment " + payment, "fraud: stream verdict-" + payment, "orders: order " + order + " notes shop.feira.order.fraud_cleared.v1"}},
 		{"a reservation undone without a word", "inventory", "events", of("stream", "reservation-"+order), "delete from events",
 			[]string{"inventory: stream reservation-" + order, "inventory: the shelf of " + tr.sku, "orders: order " + order + " notes shop.feira.order.stock_reserved.v1"}},
 		{"a capture that payments never told", "payments", "events", of("stream", "payment-"+order) + " and type like '%payment.captured.v1'", "delete from events",
-			[]string{"loyalty: the account of " + tr.owner, "orders: order " + order + " notes shop.feira.order.paid.v1", "payments: stream payment-" + order}},
+			[]string{"analytics: analytics.spend received", "analytics: the window", "loyalty: the account of " + tr.owner, "orders: order " + order + " notes shop.feira.order.paid.v1", "payments: stream payment-" + order}},
 		{"another total", "orders", "events", of("stream", "order-"+order) + " and version = 1", `update events set data = jsonb_set(data::jsonb, '{total,amount}', '1')`,
 			[]string{"orders: order " + order + " does not add up", "orders: the state of order-" + order, "payments: order " + order + " is paid with"}},
+		{"a cent more in a window", "analytics", "account_spend", of("account", tr.owner), "update account_spend set captured = captured + 1",
+			[]string{"analytics: the window", "analytics: the window"}},
+		{"a window of money gone", "analytics", "account_spend", of("account", tr.owner), "delete from account_spend",
+			[]string{"analytics: the window", "analytics: the window"}},
+		{"a window that never was", "analytics", "account_spend", of("account", "ghost"), "insert into account_spend values ('ghost', 'BRL', now(), now(), 1, 1, 0, 0, 1)",
+			[]string{"analytics: the window", "analytics: the window"}},
+		{"another ranking", "analytics", "top_products", "window_start = (select min(window_start) from top_products)", `update top_products set products = '[]'`,
+			[]string{"analytics: the ranking", "analytics: the window"}},
+		{"an order more in a minute", "analytics", "orders_per_minute", "minute = (select min(minute) from orders_per_minute)", "update orders_per_minute set orders = orders + 1",
+			[]string{"analytics: the window"}},
+		{"a click that nobody made", "analytics", "clicks_per_minute", of("action", "ghost"), "insert into clicks_per_minute values ('ghost', now(), 1)",
+			[]string{"analytics: the window"}},
+		{"an event left out as late that came in time", "analytics", "stream_late", of("id", "ghost"), `insert into stream_late
+			select operator, topic, partition, 999999, 'late', 'ghost', 'ghost', 1000000000000000, 0, 0 from stream_watermarks where operator = 'analytics.spend' limit 1`,
+			[]string{"analytics: analytics.spend has event ghost as late"}},
 		{"an event that nobody knows", "orders", "events", of("stream", "order-"+order) + " and version = 1", `update events set type = 'shop.feira.order.eaten.v1'`,
-			[]string{"orders: the event at position", "orders: the state of order-" + order, "orders: order " + order + " is known to others and was never placed"}},
+			[]string{"analytics: the window", "orders: the event at position", "orders: the state of order-" + order, "orders: order " + order + " is known to others and was never placed"}},
 	}
 }
 
@@ -111,6 +127,15 @@ func TestOracle(t *testing.T) {
 	t.Parallel()
 	s := shoptest.Start(t, shoptest.Options{Hold: hold})
 	tr := leaveTrace(t, s)
+	shoptest.Eventually(t, "what the owner paid is closed", func(ctx context.Context) error {
+		var closed, open int
+		err := s.Pool("analytics").QueryRow(ctx, `select count(*) filter (where account = $1),
+			(select count(*) from stream_partials where operator = 'analytics.spend') from account_spend`, tr.owner).Scan(&closed, &open)
+		if closed == 0 || open > 0 {
+			return fmt.Errorf("%d closed, parts of %d open, %w", closed, open, err)
+		}
+		return err
+	})
 	if found := examined(t, s, time.Minute, 100); len(found) > 0 {
 		t.Fatalf("untouched: %q", found)
 	}
@@ -145,13 +170,16 @@ func examined(t *testing.T, s *shoptest.Shop, settle time.Duration, passes int) 
 }
 
 // keys are the primary keys of the tables that are tampered with.
-var keys = map[string]string{"stock": "sku", "products": "sku", "streams": "stream", "events": "position", "authorizations": "id", "entries": "id"}
+var keys = map[string]string{
+	"account_spend": "account, window_start, currency", "top_products": "window_start", "orders_per_minute": "minute",
+	"clicks_per_minute": "minute, action", "stream_late": `operator, topic, partition, "offset"`, "stock": "sku", "products": "sku", "streams": "stream", "events": "position", "authorizations": "id", "entries": "id",
+}
 
 // tamper runs the statement on the named rows only, and returns how to put them back as they were.
 func tamper(t *testing.T, s *shoptest.Shop, c tampering) (restore func()) {
 	t.Helper()
 	pool, key := s.Pool(c.database), keys[c.table]
-	const columnsSQL = `select string_agg(column_name, ', '), string_agg(format('%1$s = excluded.%1$s', column_name), ', ') filter (where column_name <> $2)
+	const columnsSQL = `select string_agg(quote_ident(column_name), ', '), string_agg(format('%1$I = excluded.%1$I', column_name), ', ') filter (where column_name <> $2)
 		from information_schema.columns where table_schema = 'public' and table_name = $1 and is_generated = 'NEVER'`
 	var columns, changes, rows string
 	if err := pool.QueryRow(t.Context(), columnsSQL, c.table, key).Scan(&columns, &changes); err != nil {
@@ -171,7 +199,7 @@ func tamper(t *testing.T, s *shoptest.Shop, c tampering) (restore func()) {
 	return func() {
 		t.Helper()
 		saved := fmt.Sprintf("json_populate_recordset(null::%s, $1::json)", c.table)
-		added := fmt.Sprintf("delete from %s where %s and %s not in (select %s from %s)", c.table, c.where, key, key, saved)
+		added := fmt.Sprintf("delete from %s where %s and (%s) not in (select %s from %s)", c.table, c.where, key, key, saved)
 		back := fmt.Sprintf("insert into %s (%s) overriding system value select %s from %s on conflict (%s) do update set %s",
 			c.table, columns, columns, saved, key, changes)
 		for _, sql := range []string{added, back} {

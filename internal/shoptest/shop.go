@@ -84,7 +84,7 @@ func Start(tb testing.TB, o Options) *Shop {
 	}
 	secret := rand.Text()
 	s.Services = shop.Services(shop.Config{
-		Deadline: o.Deadline, Hold: o.Hold,
+		Deadline: o.Deadline, Hold: o.Hold, Analytics: Windows,
 		ProviderURL: s.startProvider(ctx, tb, secret), ProviderKey: secret, ProviderTimeout: providerTimeout,
 	})
 	s.migrate(ctx, tb)

@@ -46,17 +46,20 @@ func (e *LengthError) Error() string {
 
 // sameLengths notes the length of windows at the first start, and holds later ones to it.
 func sameLengths(ctx context.Context, rt service.Runtime, cfg Config) error {
-	for name, length := range map[string]time.Duration{spendName: cfg.Window, topName: cfg.Top()} {
+	for _, w := range []struct {
+		operator string
+		length   time.Duration
+	}{{spendName, cfg.Window}, {topName, cfg.Top()}} {
 		var seconds int64
 		err := rt.Store.Pool().QueryRow(ctx, `
 with noted as (insert into window_lengths values ($1, $2) on conflict do nothing returning seconds)
 select seconds from noted union all select seconds from window_lengths where operator = $1 limit 1`,
-			name, int64(length.Seconds())).Scan(&seconds)
+			w.operator, int64(w.length.Seconds())).Scan(&seconds)
 		if err != nil {
 			return fmt.Errorf("read how long windows are: %w", err)
 		}
-		if have := time.Duration(seconds) * time.Second; have != length {
-			return &LengthError{Operator: name, Have: have, Asked: length}
+		if have := time.Duration(seconds) * time.Second; have != w.length {
+			return &LengthError{Operator: w.operator, Have: have, Asked: w.length}
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func Contract(t *testing.T, s *shoptest.Shop, repeats bool) {
 	for _, e := range []events.Event{
 		events.OrderPlaced{}, events.OrderHeld{}, events.OrderReleased{}, events.OrderCancelled{}, events.OrderRefundFailed{},
 		events.PaymentDeclined{}, events.PaymentCaptureFailed{}, events.PaymentVoided{}, events.PaymentRefunded{},
-		events.StockRefused{}, events.StockReleased{}, events.PurchaseHeld{}, events.PointsReversed{}, events.ProductChanged{},
+		events.AccountSpendClosed{}, events.StockRefused{}, events.StockReleased{}, events.PurchaseHeld{}, events.PointsReversed{}, events.ProductChanged{},
 	} {
 		if types[e.EventType()] == 0 {
 			t.Errorf("no %s was published, so the test proves little", e.EventType())
@@ -66,12 +66,17 @@ func OnKafka(t *testing.T, s *shoptest.Shop, repeats bool) map[string]int {
 	return c.types
 }
 
-// Published waits until every order has come to its end and no store has anything that its relay has not sent.
+// Published waits until every order has come to its end, the first windows of time have closed, and no store has anything
+// that its relay has not sent.
 func Published(t *testing.T, s *shoptest.Shop) {
 	t.Helper()
 	shoptest.Eventually(t, "everything is published", func(ctx context.Context) error {
 		if report, err := s.Examine(ctx, time.Minute, 1); err != nil || len(report.Open) > 0 {
 			return fmt.Errorf("%d orders are open, %w", len(report.Open), err)
+		}
+		var closed int
+		if err := s.Pool("analytics").QueryRow(ctx, "select count(*) from account_spend").Scan(&closed); err != nil || closed == 0 {
+			return fmt.Errorf("%d windows have closed, %w", closed, err)
 		}
 		for _, d := range s.Services {
 			var unsent int
