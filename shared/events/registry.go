@@ -21,7 +21,8 @@ type Registry struct {
 
 // kind is one type that can be decoded.
 type kind struct {
-	typ reflect.Type
+	typ  reflect.Type
+	plan *plan // nil: there is none
 	// keyed types always have a record key: without one they would lose their order on Kafka.
 	keyed bool
 }
@@ -52,7 +53,7 @@ func (r *Registry) declare(e Event, keyed bool) {
 	case reflect.TypeOf(e).Kind() != reflect.Struct:
 		r.errs = append(r.errs, &DeclarationError{typ, fmt.Sprintf("%T is not a struct; declare the value, not a pointer", e)})
 	default:
-		r.kinds[typ] = kind{reflect.TypeOf(e), keyed}
+		r.kinds[typ] = kind{reflect.TypeOf(e), planOf(reflect.TypeOf(e)), keyed}
 		r.names[name] = append(r.names[name], typ)
 	}
 }
@@ -92,6 +93,11 @@ func (r *Registry) Decode(typ string, data json.RawMessage) (Event, error) {
 }
 
 func (k kind) decode(data json.RawMessage) (Event, error) {
+	if k.plan != nil {
+		if v := reflect.New(k.typ).Elem(); k.plan.read(data, v) {
+			return k.event(v)
+		}
+	}
 	// encoding/json takes null for any struct and leaves it empty.
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 		return nil, errors.New("it is null, not an object")
@@ -100,7 +106,11 @@ func (k kind) decode(data json.RawMessage) (Event, error) {
 	if err := json.Unmarshal(data, v.Interface()); err != nil {
 		return nil, err
 	}
-	e, ok := v.Elem().Interface().(Event)
+	return k.event(v.Elem())
+}
+
+func (k kind) event(v reflect.Value) (Event, error) {
+	e, ok := v.Interface().(Event)
 	if !ok {
 		return nil, fmt.Errorf("%s is not an Event", k.typ)
 	}

@@ -11,6 +11,7 @@ import (
 
 // processCPU is what this process has used so far, all threads, the garbage collector's included.
 func processCPU(tb testing.TB) time.Duration {
+	tb.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		tb.Fatal(err)
@@ -75,6 +76,7 @@ func BenchmarkCards(b *testing.B) {
 
 // work judges a batch and makes its checkpoint.
 func (p *processor[S]) work(tb testing.TB, batch []operator.Record, verdicts bool) {
+	tb.Helper()
 	said, n := answers{of: make(map[string]bool, len(batch))}, 0
 	if err := p.hear(batch, func(r events.Recorded, e events.Event) error {
 		n++
