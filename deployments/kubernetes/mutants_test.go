@@ -81,6 +81,7 @@ var mutants = map[string]mutant{
 	"another's secret, migrated": {after: migrateOrders, old: "name: feira-orders", new: "name: feira-payments", finding: `Job/migrate-orders: sees secret "feira-payments"`},
 	"another's address":          {after: orders, old: "key: FEIRA_POSTGRES_ORDERS", new: "key: FEIRA_POSTGRES_PAYMENTS", finding: "comes from the key"},
 	"no such ConfigMap":          {after: orders, old: "configMapRef:\n            name: feira-", new: "configMapRef:\n            name: fiera-", finding: "there is no ConfigMap"},
+	"no such thresholds":         {old: "configMap:\n          name: fraud-thresholds", new: "configMap:\n          name: fraud-threshold", finding: `there is no ConfigMap "fraud-threshold"`},
 	"volume not mounted":         {after: orders, old: "name: jwks\n          readOnly", new: "name: ca\n          readOnly", finding: "is not mounted"},
 
 	"service forgotten":     {old: "migrate-loyalty", new: "migrate-loyal", finding: "no Job migrate-loyalty"},

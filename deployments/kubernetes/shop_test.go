@@ -138,10 +138,24 @@ func leads(c cluster, service, address string) bool {
 	})
 }
 
+// settings are the ConfigMaps whose entries are variables of some container.
+func settings(c cluster) (list []*corev1.ConfigMap) {
+	for _, m := range all[*corev1.ConfigMap](c) {
+		if slices.ContainsFunc(c.pods, func(p pod) bool {
+			return slices.ContainsFunc(p.Spec.Containers[0].EnvFrom, func(e corev1.EnvFromSource) bool {
+				return e.ConfigMapRef != nil && e.ConfigMapRef.Name == m.Name
+			})
+		}) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // safe: where real orders are, Kafka is encrypted, knows who writes, and is refused where it can lose events.
 func safe(c cluster) (findings []string) {
 	want := map[string]string{"FEIRA_KAFKA_TLS": "true", "FEIRA_KAFKA_SASL": "scram-sha-512", "FEIRA_STRICT": "true"}
-	for _, m := range all[*corev1.ConfigMap](c) {
+	for _, m := range settings(c) {
 		for env, value := range want {
 			if m.Data[env] != value {
 				findings = append(findings, fmt.Sprintf("%s: %s must be %q", name(m), env, value))

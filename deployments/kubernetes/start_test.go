@@ -65,7 +65,7 @@ func variables(t *testing.T, c cluster, p pod) (env []string) {
 		case name == "FEIRA_POSTGRES_SERVER":
 			value = strings.Replace(value, "@postgres:5432", "@127.0.0.1:1", 1)
 		case strings.HasPrefix(value, "/"):
-			value = mounted(t, k, files, value)
+			value = mounted(t, c, p, files, value)
 		}
 		env = append(env, name+"="+value)
 	}
@@ -98,23 +98,53 @@ func variables(t *testing.T, c cluster, p pod) (env []string) {
 	return env
 }
 
-// mounted moves a file that a variable names into a folder of the test, with a content, except for the key set. A path
-// where nothing is mounted stays what it is.
-func mounted(t *testing.T, k corev1.Container, files, path string) string {
+// mounted moves a file that a variable names into a folder of the test: with the content that its ConfigMap has, if it is
+// one of the manifests, else with another, except for the key set. A path where nothing is mounted stays what it is.
+func mounted(t *testing.T, c cluster, p pod, files, path string) string {
 	t.Helper()
-	for _, m := range k.VolumeMounts {
+	for _, m := range p.Spec.Containers[0].VolumeMounts {
 		if !strings.HasPrefix(path, m.MountPath+"/") {
 			continue
 		}
-		path = filepath.Join(files, filepath.Base(path))
-		if strings.HasSuffix(path, ".crt") {
+		file := filepath.Base(path)
+		path = filepath.Join(files, file)
+		switch content, ours := entry(c, p, m.Name, file); {
+		case ours:
+			write(t, path, []byte(content))
+		case strings.HasSuffix(path, ".crt"):
 			write(t, path, certificate(t))
-		} else if !strings.HasSuffix(path, ".json") {
+		case !strings.HasSuffix(path, ".json"):
 			write(t, path, []byte("x\n"))
 		}
 		return path
 	}
 	return path
+}
+
+// entry is a file of a volume that one of the manifests' ConfigMaps fills.
+func entry(c cluster, p pod, volume, file string) (content string, ours bool) {
+	for _, v := range p.Spec.Volumes {
+		if v.Name != volume || v.ConfigMap == nil {
+			continue
+		}
+		if m, there := named[*corev1.ConfigMap](c, v.ConfigMap.Name); there {
+			content, ours = m.Data[file]
+		}
+	}
+	return content, ours
+}
+
+// TestThresholdsAreThoseOfTheService: fraud begins with what it was tried with; a cluster may then choose its own.
+func TestThresholdsAreThoseOfTheService(t *testing.T) {
+	t.Parallel()
+	built, err := os.ReadFile(filepath.Join(root, "services/fraud/thresholds.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployed, err := os.ReadFile("base/fraud/thresholds.json")
+	if err != nil || string(deployed) != string(built) {
+		t.Errorf("base/fraud/thresholds.json is not services/fraud/thresholds.json (%v); copy it", err)
+	}
 }
 
 func write(t *testing.T, path string, content []byte) {
