@@ -14,6 +14,10 @@ type spendKey struct {
 	start             time.Time
 }
 
+func (k spendKey) String() string {
+	return k.account + " " + k.currency + " from " + k.start.Format(time.RFC3339)
+}
+
 type spend struct {
 	payments, captured, refunds, refunded int64
 }

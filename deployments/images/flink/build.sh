@@ -12,7 +12,7 @@ version=$(sed -n 's:.*<flink.version>\(.*\)</flink.version>.*:\1:p' "$flink/pom.
 jdk=$(dirname "$(dirname "$(readlink -f "$(command -v jlink)")")")
 [ -d "$jdk/jmods" ] || fail "$jdk has no jmods, so jlink cannot make a Java runtime of it; on Debian: apt-get install openjdk-17-jdk-headless"
 
-inputs=$({ cat "$jdk/release" "$images"/*.sh "$(command -v busybox)"; find "$here" "$flink" -type f | sort | xargs cat; } | sha256sum | cut -c-64)
+inputs=$({ cat "$jdk/release" "$images"/*.sh "$(command -v busybox)"; find "$here" "$flink" -type f -not -name '*.md' -not -name '*_test.go' | sort | xargs cat; } | sha256sum | cut -c-64)
 if current "feira-flink:$version" "$inputs"; then exit; fi
 
 "$flink/fetch.sh" "$repository/bin/flink"
