@@ -77,7 +77,9 @@ func metrics(t *testing.T, s *shoptest.Shop) {
 			t.Errorf("the relay of %s published nothing", d.Name)
 		}
 	}
-	for _, route := range []string{"/v1/orders", "/v1/orders/{id}", "/v1/orders/{id}/events", "/v1/products/{sku}", "/v1/stock/{sku}", "/v1/customers/{id}/loyalty"} {
+	for _, route := range []string{"/v1/orders", "/v1/orders/{id}", "/v1/orders/{id}/events", "/v1/products/{sku}", "/v1/stock/{sku}", "/v1/customers/{id}/loyalty",
+		"/v1/clicks", "/v1/analytics/clicks", "/v1/analytics/conversion", "/v1/analytics/account-spend", "/v1/analytics/top-products",
+	} {
 		if of("feira_http_request_duration_seconds", "route", route).GetHistogram().GetSampleCount() == 0 {
 			t.Errorf("no request of %s was counted", route)
 		}

@@ -19,5 +19,6 @@ var All = map[string]func(*testing.T, *shoptest.Shop){
 	"CancelledAfter": cancelledAfter, "Refunds": refunds, "RefundFails": refundFails,
 	"BadInput": badInput, "BadBodies": badBodies, "AnyText": anyText,
 	"RepeatedAtOnce": repeatedAtOnce, "ChangedAtOnce": changedAtOnce,
+	"Clicks": clicks, "Spend": spend,
 	"OthersOrders": othersOrders, "BadTokens": badTokens,
 }
