@@ -19,19 +19,20 @@ import (
 )
 
 type adminCmd struct {
-	Operators operatorsCmd `cmd:"" help:"Operators with lag and state."`
-	Pause     pauseCmd     `cmd:"" help:"Have an operator take nothing more, or all operators and jobs of a service."`
-	Resume    resumeCmd    `cmd:"" help:"Have it go on exactly where it was, also after a named stop whose cause was mended."`
-	Parked    parkedCmd    `cmd:"" help:"Records that could not be applied."`
-	Rebuild   rebuildCmd   `cmd:"" help:"Make the states of a service's streams, or the tables of an operator, anew from the events."`
-	AcceptGap acceptGapCmd `cmd:"" help:"Go on behind a hole in a partition, without the events that are missing."`
-	FillGap   fillGapCmd   `cmd:"" help:"Fill a hole in a partition with the events of their owner's store."`
-	Republish republishCmd `cmd:"" help:"Publish a stopped service's store to its topic from the first event, after the topic was lost."`
-	Recover   recoverCmd   `cmd:"" help:"Copy events that a stopped service's store lost back from its topic, after an old backup was restored."`
-	Audit     auditCmd     `cmd:"" help:"What was done to an operator by hand, by whom and when."`
-	Parts     partsCmd     `cmd:"" help:"The parts of a service's table of events, and what is archived."`
-	Archive   archiveCmd   `cmd:"" help:"Move the oldest parts of a service's table of events into files."`
-	Unarchive unarchiveCmd `cmd:"" help:"Bring an archived part back, the latest first."`
+	Operators operatorsCmd  `cmd:"" help:"Operators with lag and state."`
+	Pause     pauseCmd      `cmd:"" help:"Have an operator take nothing more, or all operators and jobs of a service."`
+	Resume    resumeCmd     `cmd:"" help:"Have it go on exactly where it was, also after a named stop whose cause was mended."`
+	Parked    parkedCmd     `cmd:"" help:"Records that could not be applied."`
+	Rebuild   rebuildCmd    `cmd:"" help:"Make the states of a service's streams, or the tables of an operator, anew from the events."`
+	AcceptGap acceptGapCmd  `cmd:"" help:"Go on behind a hole in a partition, without the events that are missing."`
+	FillGap   fillGapCmd    `cmd:"" help:"Fill a hole in a partition with the events of their owner's store."`
+	Republish republishCmd  `cmd:"" help:"Publish a stopped service's store to its topic from the first event, after the topic was lost."`
+	Recover   recoverCmd    `cmd:"" help:"Copy events that a stopped service's store lost back from its topic, after an old backup was restored."`
+	Fraud     adminFraudCmd `cmd:"" help:"What fraud learns from."`
+	Audit     auditCmd      `cmd:"" help:"What was done to an operator by hand, by whom and when."`
+	Parts     partsCmd      `cmd:"" help:"The parts of a service's table of events, and what is archived."`
+	Archive   archiveCmd    `cmd:"" help:"Move the oldest parts of a service's table of events into files."`
+	Unarchive unarchiveCmd  `cmd:"" help:"Bring an archived part back, the latest first."`
 }
 
 // admin is what the commands have in common.

@@ -69,8 +69,8 @@ func (d *demo) shoppers() (*shoppers.Shoppers, error) {
 		BaseURL: d.shop, Rate: d.opts.Shoppers, Seed: uint64(d.opts.Seed), Settle: d.patience(), Log: d.log,
 		Token: func(customer string) string { return d.token(customer, auth.Customer) },
 	}
-	if d.opts.Thieves > 0 { // a card of its own is used about every two minutes
-		o.Thieves, o.Customers = d.opts.Thieves, max(200, int(120*d.opts.Shoppers))
+	if d.opts.Thieves > 0 { // a card of its own is used about every minute
+		o.Thieves, o.Customers = d.opts.Thieves, max(200, int(60*d.opts.Shoppers))
 	}
 	if d.opts.Labels != "" {
 		f, err := os.Create(d.opts.Labels)

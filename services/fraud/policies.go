@@ -121,10 +121,10 @@ func content(path string, builtIn []byte, file *string) ([]byte, error) {
 // watch has changed files take effect, within two seconds or at once on SIGHUP, until ctx ends. A broken file is
 // told once for each way in which it is broken.
 func (p *Policies) watch(ctx context.Context, log *slog.Logger) error {
-	p.tell(log)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	p.tell(log)
 	tick := time.NewTicker(p.look)
 	defer tick.Stop()
 	for told := ""; ; {

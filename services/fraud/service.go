@@ -98,6 +98,7 @@ func cards(cfg Config) operator.Definition {
 		},
 		Until: func(c Profile) time.Time { return c.Until(cfg.Forget) },
 		Trim:  Profile.Trim,
+		Agree: Agree,
 		Stream: func(e events.Event) string {
 			switch v := e.(type) {
 			case events.PurchaseCleared:

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -117,7 +116,7 @@ type rebuild struct {
 // Errors: [*NotRebuildableError], [*RebuildRunningError], [*RebuildRejectedError], [*NotInStoreError], [*NotFoundError].
 func Rebuild(ctx context.Context, def Definition, opts RebuildOptions) (Rebuilt, error) {
 	r := &rebuild{def: def, opts: opts, at: map[place]position{}, schema: "rebuild_" + strings.NewReplacer(".", "_", "-", "_").Replace(def.Name)}
-	r.outputs = outputs{seen: map[string]bool{}, waiting: map[string]json.RawMessage{}, found: TableDifference{Table: "events"}}
+	r.outputs = outputs{seen: map[string]bool{}, waiting: map[string]output{}, found: TableDifference{Table: "events"}}
 	r.store = eventstore.New(opts.Pool, eventstore.Options{Registry: opts.Registry})
 	r.handler = def.Handler(r.store)
 	r.state, _ = r.handler.(Recomputed)

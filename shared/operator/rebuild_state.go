@@ -53,10 +53,23 @@ func (r *rebuild) revise(ctx context.Context) error {
 	return err
 }
 
+// Agreeing is a [Recomputed] handler whose outputs need not be the same when they are made anew: it knows with what it
+// made them, and so what of them can be compared.
+type Agreeing interface {
+	// Agree reports whether what was said is what is said anew, as far as the two can be compared.
+	Agree(said, again events.Event) bool
+}
+
+// output is what a handler emitted.
+type output struct {
+	event events.Event
+	data  json.RawMessage
+}
+
 // outputs are what a handler emits, compared with the event store, where the first event of a stream stands.
 type outputs struct {
-	seen    map[string]bool            // streams
-	waiting map[string]json.RawMessage // not compared yet
+	seen    map[string]bool   // streams
+	waiting map[string]output // not compared yet
 	found   TableDifference
 }
 
@@ -64,7 +77,7 @@ type outputs struct {
 const comparedAtOnce = 500
 
 // What is archived is known to be there, and cannot be compared.
-const comparedSQL = `select s.stream, e.data from streams s left join events e on e.stream = s.stream and e.version = 1
+const comparedSQL = `select s.stream, e.type, e.data from streams s left join events e on e.stream = s.stream and e.version = 1
 	where s.stream = any ($1) and s.version > 0`
 
 // recompute applies records in memory and compares what they emit.
@@ -76,7 +89,7 @@ func (r *rebuild) recompute(ctx context.Context, items []*item) error {
 			}
 			r.outputs.seen[stream] = true
 			data, err := json.Marshal(e)
-			r.outputs.waiting[stream] = data
+			r.outputs.waiting[stream] = output{e, data}
 			return err
 		})
 		if err != nil {
@@ -98,16 +111,20 @@ func (r *rebuild) recompute(ctx context.Context, items []*item) error {
 // compareOutputs looks the emitted events up in the store. They are not written: what was said was said.
 func (r *rebuild) compareOutputs(ctx context.Context) error {
 	waiting, found := r.outputs.waiting, &r.outputs.found
-	r.outputs.waiting = map[string]json.RawMessage{}
+	r.outputs.waiting = map[string]output{}
 	rows, err := r.opts.Pool.Query(ctx, comparedSQL, slices.Collect(maps.Keys(waiting)))
 	if err != nil {
 		return fmt.Errorf("compare what the operator said: %w", err)
 	}
-	said := map[string]json.RawMessage{}
+	said, types := map[string]json.RawMessage{}, map[string]string{}
 	var stream string
+	var typ *string // nil with data: archived
 	var data []byte
-	if _, err := pgx.ForEachRow(rows, []any{&stream, &data}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&stream, &typ, &data}, func() error {
 		said[stream] = bytes.Clone(data)
+		if typ != nil {
+			types[stream] = *typ
+		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("compare what the operator said: %w", err)
@@ -121,13 +138,26 @@ func (r *rebuild) compareOutputs(ctx context.Context) error {
 		switch {
 		case !there:
 			found.Missing++
-			found.Note("is missing: " + stream + " " + string(waiting[stream]))
-		case !bytes.Equal(have, waiting[stream]):
+			found.Note("is missing: " + stream + " " + string(waiting[stream].data))
+		case !r.agree(types[stream], have, waiting[stream]):
 			found.Different++
-			found.Note("of " + stream + " is " + string(have) + ", must be " + string(waiting[stream]))
+			found.Note("of " + stream + " is " + string(have) + ", must be " + string(waiting[stream].data))
 		}
 	}
 	return nil
+}
+
+// agree compares what was said with what is said anew.
+func (r *rebuild) agree(typ string, said json.RawMessage, again output) bool {
+	if bytes.Equal(said, again.data) && typ == again.event.EventType() {
+		return true
+	}
+	own, ok := r.state.(Agreeing)
+	if !ok {
+		return false
+	}
+	e, err := r.opts.Registry.Decode(typ, said)
+	return err == nil && own.Agree(e, again.event)
 }
 
 // Note adds a difference in words, while there is room.

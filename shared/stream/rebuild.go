@@ -13,7 +13,10 @@ import (
 	"github.com/feira-shop/feira/shared/operator"
 )
 
-var _ operator.Recomputed = (*processor[int])(nil)
+var (
+	_ operator.Recomputed = (*processor[int])(nil)
+	_ operator.Agreeing   = (*processor[int])(nil)
+)
 
 // Recompute implements [operator.Recomputed]: one record is applied and merged at once. Nothing is saved of it, so no
 // state has a place in the log.
@@ -34,6 +37,11 @@ func (p *processor[S]) Recompute(r operator.Record, emit func(string, events.Eve
 	o.base.free(watermark, mostLooks, p.rule.Trim)
 	p.done(o)
 	return nil
+}
+
+// Agree implements [operator.Agreeing].
+func (p *processor[S]) Agree(said, again events.Event) bool {
+	return p.rule.Agree != nil && p.rule.Agree(said, again)
 }
 
 // shard is that of a partition, empty at first.

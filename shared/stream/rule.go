@@ -20,6 +20,9 @@ type Rule[S any] struct {
 	// Stream names the stream that an emitted event starts: one event, one stream. Where there is one already, the
 	// event that started it stands, and the new one is dropped.
 	Stream func(e events.Event) string
+	// Agree reports whether what was said agrees with what is said when it is computed anew, as far as the two can be
+	// compared; nil: they must be equal. It is for rules that depend on more than events: on thresholds, or on a model.
+	Agree func(said, again events.Event) bool
 	// Timer is the event time at which a state wants to be looked at again; the zero time: never. nil: no state ever
 	// does. It looks at nothing but the state.
 	Timer func(state S) time.Time
