@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/feira-shop/feira/internal/demo"
+	"github.com/feira-shop/feira/services/analytics"
 	"github.com/feira-shop/feira/services/fraud"
 )
 
@@ -33,14 +34,10 @@ func (c *demoCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	counts, err := c.analytics()
-	if err != nil {
-		return err
-	}
 	return demo.Run(ctx, demo.Options{
 		Listen: c.Listen, KafkaListen: c.KafkaListen, Data: c.Data, Shoppers: c.Shoppers, For: c.For, Deadline: c.Deadline,
 		Without: c.Without, Seed: c.Seed, Fraud: judges, FraudFiles: fraud.Files{Thresholds: c.Thresholds, Model: c.Model},
-		Thieves: c.Thieves, Labels: c.Labels, Analytics: counts, Out: os.Stdout, Width: terminalWidth,
+		Thieves: c.Thieves, Labels: c.Labels, Analytics: analytics.Config{Window: c.Window}, Out: os.Stdout, Width: terminalWidth,
 	})
 }
 

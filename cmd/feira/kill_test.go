@@ -130,7 +130,7 @@ func (c *clicker) produce(broker string) (stop func()) {
 			default:
 			}
 			c.sent++
-			value := fmt.Sprintf(`{"id_usuario":"ana","acao":"click-%d"}`, c.sent)
+			value := fmt.Sprintf(`{"id_usuario":"ana","acao":"clique","timestamp":%d}`, 1711900000+c.sent)
 			if _, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: "eventos-usuario", Value: sarama.StringEncoder(value)}); err != nil {
 				return // the broker is gone; this one may be there or not
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/feira-shop/feira/services/analytics"
@@ -14,5 +15,8 @@ type windowing struct {
 // analytics checks it.
 func (w windowing) analytics() (analytics.Config, error) {
 	cfg := analytics.Config{Window: w.Window}
-	return cfg, cfg.Validate()
+	if err := cfg.Validate(); err != nil {
+		return cfg, fmt.Errorf("--window (FEIRA_WINDOW): %w", err)
+	}
+	return cfg, nil
 }
