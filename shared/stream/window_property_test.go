@@ -2,22 +2,26 @@ package stream
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // Whatever the order of events, their split into batches, the interleaving of partitions and of closings, and wherever
 // processes are killed and transactions rolled back: the results are those of a naive computation, each said once.
-func TestWindowsAgreeWithANaiveComputation(t *testing.T) {
+func TestFaultWindowsInAnyOrder(t *testing.T) {
 	t.Parallel()
+	run := faulttest.Begin(t, faulttest.Plan{
+		Name: "Windows in any order",
+		Does: "logs, windows, batches, owners, kills and rollbacks by chance: the results, the ledger and the table of late events " +
+			"are those of a computation that sorts and adds, each result is said once, and no partial value is left",
+	})
 	f := newField(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	reached := map[string]int{}
-	for round := range 25 {
-		f.rand = rand.New(rand.NewPCG(seed, uint64(round))) //nolint:gosec // a repeatable one is wanted
+	for round := range run.Times(20, 400) {
+		f.rand = run.Dice()
 		f.anyOperator(fmt.Sprintf("r%d", round))
 		f.anyLog(40 + f.rand.IntN(120))
 		f.anyRun(reached)
@@ -33,7 +37,9 @@ func TestWindowsAgreeWithANaiveComputation(t *testing.T) {
 			t.Fatalf("round %d: %+v, disorder %s", round, f.w, f.from.disorder)
 		}
 	}
-	t.Log(reached)
+	for what, n := range reached {
+		run.Count(what, n)
+	}
 	for _, what := range []string{"counted", "late", "quarantined", "closed early", "batch rolled back", "killed after a commit", "closing rolled back", "killed after a closing"} {
 		if reached[what] == 0 {
 			t.Errorf("the rounds had nothing of this: %s", what)
