@@ -39,7 +39,7 @@ func (*rebuildCmd) Help() string {
 // Run rebuilds.
 func (c *rebuildCmd) Run(ctx context.Context) error {
 	name, _, ofOperator := strings.Cut(c.Name, ".")
-	judges, err := c.judging.config()
+	judges, err := c.config()
 	if err != nil {
 		return err
 	}

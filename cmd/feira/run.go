@@ -134,7 +134,7 @@ func (c *runCmd) services() ([]service.Definition, error) {
 		}
 		c.Member = host
 	}
-	judges, err := c.judging.config()
+	judges, err := c.config()
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 	if err := c.reach(ctx, services); err != nil {
 		return err
 	}
-	judges, err := c.judging.config()
+	judges, err := c.config()
 	if err != nil {
 		return err
 	}
