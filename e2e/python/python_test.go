@@ -32,14 +32,14 @@ func TestFiveLinesOfPython(t *testing.T) {
 	binary := os.Getenv("FEIRA_BINARY")
 	if binary == "" {
 		binary = filepath.Join(dir, "feira")
-		run(t, ctx, "go", "build", "-o", binary, "../../cmd/feira")
+		run(ctx, t, "go", "build", "-o", binary, "../../cmd/feira")
 	}
 	venv := filepath.Join(dir, "venv")
-	run(t, ctx, "python3", "-m", "venv", venv)
-	run(t, ctx, filepath.Join(venv, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "kafka-python>=2.2")
+	run(ctx, t, "python3", "-m", "venv", venv)
+	run(ctx, t, filepath.Join(venv, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "kafka-python>=2.2")
 
-	env := demo(t, ctx, binary, filepath.Join(dir, "data"))
-	token := strings.TrimSpace(run(t, ctx, binary, "--env-file="+filepath.Join(dir, "data", "feira.env"), "token"))
+	env := demo(ctx, t, binary, filepath.Join(dir, "data"))
+	token := strings.TrimSpace(run(ctx, t, binary, "--env-file="+filepath.Join(dir, "data", "feira.env"), "token"))
 	program, err := os.ReadFile("../../examples/python/produce.py")
 	must(t, err)
 	const asWritten = "localhost:9092"
@@ -48,14 +48,14 @@ func TestFiveLinesOfPython(t *testing.T) {
 	}
 	here := filepath.Join(dir, "produce.py")
 	must(t, os.WriteFile(here, bytes.Replace(program, []byte(asWritten), []byte(env["FEIRA_KAFKA"]), 1), 0o600))
-	run(t, ctx, filepath.Join(venv, "bin", "python"), here)
+	run(ctx, t, filepath.Join(venv, "bin", "python"), here)
 	for total := int64(-1); total != 1000; {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("the API shows %d clicks", total)
 		case <-time.After(100 * time.Millisecond):
 		}
-		if total = clicks(t, ctx, env["FEIRA_URL"], token); total > 1000 {
+		if total = clicks(ctx, t, env["FEIRA_URL"], token); total > 1000 {
 			t.Fatalf("the API shows %d clicks", total)
 		}
 	}
@@ -69,7 +69,7 @@ func must(t *testing.T, err error) {
 }
 
 // run runs a program to its end and gives what it said.
-func run(t *testing.T, ctx context.Context, name string, args ...string) string {
+func run(ctx context.Context, t *testing.T, name string, args ...string) string {
 	t.Helper()
 	var errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -82,7 +82,7 @@ func run(t *testing.T, ctx context.Context, name string, args ...string) string 
 }
 
 // demo starts a demo and gives its addresses once it trades.
-func demo(t *testing.T, ctx context.Context, binary, data string) map[string]string {
+func demo(ctx context.Context, t *testing.T, binary, data string) map[string]string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, binary, "demo", "--listen=127.0.0.1:0", "--kafka-listen=127.0.0.1:0", "--shoppers=0", "--data="+data)
 	said, err := cmd.StdoutPipe()
@@ -123,7 +123,7 @@ func demo(t *testing.T, ctx context.Context, binary, data string) map[string]str
 }
 
 // clicks asks the API for all clicks there are.
-func clicks(t *testing.T, ctx context.Context, shop, token string) int64 {
+func clicks(ctx context.Context, t *testing.T, shop, token string) int64 {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, shop+"/v1/analytics/clicks?acao=clique", http.NoBody)
 	must(t, err)

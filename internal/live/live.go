@@ -74,27 +74,42 @@ type line struct {
 	Time  time.Time `json:"time"`
 }
 
-// Unmarshal implements the subscriber's unmarshaler. Ticks and what strangers write become empty messages.
+// Unmarshal implements the subscriber's unmarshaler. Ticks, and what strangers write that is no click, become empty
+// messages.
 func (entry) Unmarshal(m *sarama.ConsumerMessage) (*message.Message, error) {
-	r, err := events.FromHeaders(m.Key, m.Value, func(yield func(k, v []byte) bool) {
+	l, id, ok := lineOf(m)
+	if !ok {
+		return message.NewMessage("", nil), nil
+	}
+	payload, err := json.Marshal(l)
+	if err != nil {
+		payload = nil
+	}
+	return message.NewMessage(id, payload), nil
+}
+
+func lineOf(m *sarama.ConsumerMessage) (l line, id string, ok bool) {
+	headers := func(yield func(k, v []byte) bool) {
 		for _, h := range m.Headers {
 			if !yield(h.Key, h.Value) {
 				return
 			}
 		}
-	})
+	}
+	if m.Topic == events.Clicks.Name && events.IsPlain(headers) {
+		var click events.UserActed
+		err := json.Unmarshal(m.Value, &click)
+		return line{Topic: m.Topic, Type: click.EventType(), Time: click.Timestamp.Time()}, "", err == nil
+	}
+	r, err := events.FromHeaders(m.Key, m.Value, headers)
 	if err != nil || r.Type == events.TickType {
-		return message.NewMessage("", nil), nil
+		return line{}, "", false
 	}
 	var about struct {
 		Order string `json:"order"`
 	}
 	_ = json.Unmarshal(r.Data, &about) // not every event is about an order
-	payload, err := json.Marshal(line{Topic: m.Topic, Type: r.Type, Order: about.Order, Time: r.Time})
-	if err != nil {
-		payload = nil
-	}
-	return message.NewMessage(r.ID, payload), nil
+	return line{Topic: m.Topic, Type: r.Type, Order: about.Order, Time: r.Time}, r.ID, true
 }
 
 func (f *Feed) send(payload []byte) {
