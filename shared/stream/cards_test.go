@@ -165,7 +165,7 @@ func (t *traffic) next() wire {
 	}
 	id := uuid.NewString()
 	e := events.PaymentAuthorized{Brand: "visa", LastFour: "4242", Purchase: events.Purchase{
-		Order: uuid.NewString(), Payment: id, Customer: uuid.NewString(), PurchasedAt: at.Add(-time.Duration(t.n%7) * 100 * time.Millisecond),
+		Order: uuid.NewString(), Payment: id, Customer: uuid.NewString(), PurchasedAt: at.Add(-time.Duration(card%7) * 100 * time.Millisecond),
 		CardFingerprint: fmt.Sprintf("fp_%016x", card), Amount: money.BRL(int64(1000 + card%50)),
 	}}
 	data, err := json.Marshal(e)

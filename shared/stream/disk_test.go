@@ -33,7 +33,9 @@ func (d disk) save(all []checkpoint) {
 		}
 		part.maxTime, part.expires = c.maxTime, c.expires
 		part.counted, part.late, part.quarantined = part.counted+c.counted, part.late+c.late, part.quarantined+c.quarantined
-		part.rows = slices.DeleteFunc(part.rows, func(r checkpoint) bool { return r.seq < c.low })
+		for len(part.rows) > 0 && part.rows[0].seq < c.low {
+			part.rows = part.rows[1:]
+		}
 	}
 }
 

@@ -11,7 +11,13 @@
 //	                   │  └────rolled back───────▶ discarded
 //	                   └─ delta row + watermark, in the transaction with the checkpoint
 //
-// Nothing is read from the database per event; a partition's state is read once, when it is claimed.
+// Nothing is read from the database per event; a partition's state is read once, when it is claimed. The rows are a log
+// that is cleaned as a log-structured store is: when more than half of it is dead, each batch carries the living keys of
+// the oldest rows forward. So a state may be needed for seconds or for months.
+//
+// A rule is shown a state as of the watermark: expired, it is none, and what [Rule].Trim drops is dropped. Timers fire
+// after the record that moves the watermark over them, in the order of their times and keys. So what a rule says follows
+// from the order of a partition alone, whatever the batches, rollbacks, kills and restores.
 //
 // # Made anew
 //

@@ -8,14 +8,16 @@ import (
 
 // Rule is a pure computation over the state of one key.
 type Rule[S any] struct {
-	// Apply takes the key's state and an event, and says what the state is then and what follows. late: the
-	// event is behind its partition's watermark, so that state it would need may have been freed. What follows from
-	// a late event must not depend on the state: what is still there differs from run to run. An event in quarantine
-	// comes as a late one with no state, and what it makes of it is not kept.
+	// Apply takes the key's state as of the partition's watermark and an event, and says what the state is then and what
+	// follows. It must not change the state it is given: the batch may be rolled back. late: the event is behind the
+	// watermark, so that what it would need of the state may be gone. An event in quarantine comes as a late one with
+	// no state, and what it makes of it is not kept.
 	Apply func(state S, r events.Recorded, late bool) (S, []events.Event)
 	// Until is the event time up to which a state is needed; the zero time frees it at once.
 	Until func(state S) time.Time
-	// Trim drops the parts of a state that are not needed behind the watermark; nil: states are kept whole.
+	// Trim drops the parts of a state that are not needed behind the watermark; nil: states are kept whole. It is asked
+	// before every event, so it should return the state itself when nothing is to go; it must not change it. What is
+	// dropped does not depend on how often it was asked before.
 	Trim func(state S, watermark time.Time) S
 	// Stream names the stream that an emitted event starts: one event, one stream. Where there is one already, the
 	// event that started it stands, and the new one is dropped.
@@ -26,8 +28,9 @@ type Rule[S any] struct {
 	// Timer is the event time at which a state wants to be looked at again; the zero time: never. nil: no state ever
 	// does. It looks at nothing but the state.
 	Timer func(state S) time.Time
-	// Fire is told when the partition's watermark has reached a state's timer, at. It says what the state is then and
-	// what follows. What it returns must not be due at the same time again, or an earlier one: the state would fire
-	// for ever, so the event that moved the watermark is parked.
+	// Fire is told when the partition's watermark has reached a state's timer, at, with the state as of then. It says
+	// what the state is then and what follows. A timer that is set to a time that has passed fires at once. What Fire
+	// returns must not be due at the same time again, or an earlier one: the state would fire for ever, so the event
+	// that moved the watermark is parked.
 	Fire func(state S, at time.Time) (S, []events.Event)
 }
