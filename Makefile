@@ -2,7 +2,7 @@
 GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e alerts dashboards manifests faults flink flink-image
+.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e alerts dashboards manifests faults flink flink-image fraud-model
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
@@ -77,3 +77,8 @@ dashboards: ## a real Prometheus beside a demo answers every query of dashboards
 
 manifests: ## the Kubernetes manifests, held to the API's types, to each other and to feira
 	cd deployments/kubernetes && $(GO) vet ./... && $(GO) test -count=1 ./... # the cache does not see that feira changed
+
+OUT ?= services/fraud/model.json
+
+fraud-model: ## train fraud's model: FEATURES=… from feira admin fraud features, LABELS=… from feira demo --thieves; needs Python
+	services/fraud/train/train.sh "$(abspath $(FEATURES))" "$(abspath $(LABELS))" "$(abspath $(OUT))" $(TRAIN)

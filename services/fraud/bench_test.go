@@ -2,8 +2,11 @@ package fraud
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/feira-shop/feira/shared/events"
 )
@@ -58,5 +61,72 @@ func TestADecisionTakesMicroseconds(t *testing.T) {
 	t.Logf("a decision takes %v", best)
 	if limit := 5 * time.Microsecond * slowdown; best > limit {
 		t.Errorf("a decision takes %v, at most %v are allowed", best, limit)
+	}
+}
+
+// regular is a card with a history of so many purchases, some of them of the last minute.
+func regular(purchases int) Profile {
+	var c Profile
+	for i := range purchases {
+		c, _ = builtIn.Apply(c, paying(fmt.Sprint(i), time.Duration(i)*20*time.Second, int64(1000+i)), false)
+	}
+	return c.Trim(noon.Add(time.Duration(purchases)*20*time.Second - 5*time.Minute))
+}
+
+// Single decisions, of 50,000 cards new and old, one in ten of them held and explained, are under 2 µs at the 99th
+// percentile. The best of many short runs counts: else the slowest decision in a hundred is one that had to wait for
+// others on the machine. Every round but the first finds the memory that it needs in the process's hands, as in a
+// service that runs; before, each new page of it costs a microsecond.
+func TestADecisionIsUnderTwoMicrosecondsAtThe99thPercentile(t *testing.T) {
+	const rounds, each, all = 6, 400, 50_000
+	kinds := []Profile{{}, {}, {}, {}, regular(1), regular(1), regular(1), regular(3), regular(3), regular(20)}
+	fresh := make([]Profile, all)
+	for i := range fresh {
+		fresh[i], _ = builtIn.Apply(kinds[i%len(kinds)], paying("before", time.Minute, int64(1000+i%500)), false)
+	}
+	best, state := time.Hour, make([]Profile, all)
+	for range rounds {
+		copy(state, fresh)
+		runtime.GC()
+		for from := 0; from < all; from += each {
+			best = min(best, slowest(t, state[from:from+each]))
+		}
+	}
+	t.Logf("99 %% of decisions take at most %v", best)
+	if limit := 2 * time.Microsecond * slowdown; best > limit {
+		t.Errorf("99 %% of decisions take up to %v, at most %v is allowed", best, limit)
+	}
+}
+
+// slowest judges a purchase on each card, and is how long the slowest took, but for one in a hundred.
+func slowest(t *testing.T, cards []Profile) time.Duration {
+	t.Helper()
+	h := hdrhistogram.New(1, time.Second.Nanoseconds(), 3)
+	for i := range cards {
+		r := paying("now", 7*time.Minute, int64(1000+i%500))
+		if i%10 == i/10%10 { // whatever kind of card it is
+			r = paying("now", 7*time.Minute, 400_000)
+		}
+		begun := time.Now()
+		after, said := builtIn.Apply(cards[i], r, false)
+		took := time.Since(begun)
+		if cards[i] = after; len(said) != 1 {
+			t.Fatalf("%d verdicts", len(said))
+		}
+		if err := h.RecordValue(max(1, took.Nanoseconds())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Duration(h.ValueAtPercentile(99))
+}
+
+// A decision copies the four lists that it changes, and makes one verdict of its measures.
+func TestADecisionAllocatesLittle(t *testing.T) {
+	if slowdown > 1 {
+		return // the race detector allocates too
+	}
+	c, r := regular(20), paying("now", 7*time.Minute, 1234)
+	if n := testing.AllocsPerRun(1000, func() { builtIn.Apply(c, r, false) }); n > 7 {
+		t.Errorf("%g allocations, 7 are enough", n)
 	}
 }

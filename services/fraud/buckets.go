@@ -65,16 +65,17 @@ func (bs Buckets) find(p Purchase, s scale) int {
 	return -1
 }
 
-func (bs Buckets) with(p Purchase, s scale) Buckets {
-	i := bs.find(p, s)
-	c := make(Buckets, len(bs), len(bs)+1)
-	copy(c, bs)
+// with counts a purchase, in a copy at the beginning of room, and says what is left of room.
+func (bs Buckets) with(p Purchase, s scale, room Buckets) (c, left Buckets) {
+	i, n := bs.find(p, s), len(bs)
+	copy(room, bs)
 	if i < 0 {
-		return append(c, Bucket{Index: s.index(p.At), Payments: 1, Sum: p.Amount, Currency: p.Currency})
+		i, n = n, n+1
+		room[i] = Bucket{Index: s.index(p.At), Currency: p.Currency}
 	}
-	c[i].Payments++
-	c[i].Sum += p.Amount
-	return c
+	room[i].Payments++
+	room[i].Sum += p.Amount
+	return room[:n:n], room[n:]
 }
 
 // without takes a purchase out again, if its bucket is still there.

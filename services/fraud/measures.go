@@ -33,33 +33,37 @@ func measure(c Profile, p Purchase) measures {
 
 // FeatureNames are the numbers that a model looks at, in their order.
 var FeatureNames = [...]string{
-	"amount", "payments_in_a_minute", "payments_in_an_hour", "sum_in_a_minute", "sum_in_an_hour",
-	"known_amounts", "deviations", "hours_known", "small_and_many", "high_and_new",
+	"amount", "high_amount", "payments_in_a_minute", "payments_in_an_hour", "sum_in_a_minute", "sum_in_an_hour",
+	"known_amounts", "deviations", "hours_known", "high_and_new",
 }
 
 // Features are the numbers of one purchase, as [FeatureNames] names them.
 type Features [len(FeatureNames)]float64
 
-// Amounts are compared by their logarithms, in minor units; ten is what a habit needs; beyond twenty deviations it makes
-// no difference how many they are.
 const (
-	mostDeviations = 20
-	habit          = 10
+	mostDeviations = 20       // beyond, it makes no difference how many they are
+	habit          = 10       // purchases make a card one that is known well
+	high           = 10.30895 // logarithm of 30,000 minor units, above which few purchases are
 )
 
-// features are the measures as numbers of a similar size.
+// features are the measures as numbers of a similar size: amounts and numbers by their logarithms, since twice as much is
+// as much more, whatever it is twice of.
 func (m *measures) features() Features {
-	amount := math.Log1p(max(0, float64(m.purchase.Amount)))
-	payments := math.Log(float64(m.minute.payments))
-	newness := 1 - float64(min(m.known, habit))/habit
+	amount := math.Log(1 + max(0, float64(m.purchase.Amount)))
+	of := func(sum int64) float64 {
+		if sum == m.purchase.Amount {
+			return amount
+		}
+		return math.Log(1 + max(0, float64(sum)))
+	}
 	deviations := 0.0
 	if m.known > 1 {
 		deviations = min(mostDeviations, max(-mostDeviations, m.deviations))
 	}
+	above := max(0, amount-high)
 	return Features{
-		amount, payments, math.Log(float64(m.hour.payments)),
-		math.Log1p(max(0, float64(m.minute.sum))), math.Log1p(max(0, float64(m.hour.sum))),
-		math.Log1p(float64(m.known)), deviations, math.Log1p(m.age.Hours()),
-		payments / (1 + amount), newness * amount,
+		amount, above, math.Log(float64(m.minute.payments)), math.Log(float64(m.hour.payments)), of(m.minute.sum), of(m.hour.sum),
+		math.Log(1 + float64(m.known)), deviations, math.Log(1 + m.age.Hours()),
+		float64(above * (1 - float64(min(m.known, habit))/habit)),
 	}
 }

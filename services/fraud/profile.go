@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
-	"github.com/feira-shop/feira/shared/money"
 )
 
 // Window is how far apart two purchases must be not to be taken for a double click: 5.000 s is far enough.
@@ -43,8 +42,6 @@ type Purchase struct {
 func purchaseOf(p events.Purchase) Purchase {
 	return Purchase{Payment: p.Payment, Order: p.Order, At: nanos(p.PurchasedAt), Amount: p.Amount.Amount, Currency: p.Amount.Currency}
 }
-
-func (p Purchase) money() money.Money { return money.New(p.Amount, p.Currency) }
 
 // lastSecond is the end of what counts as time, in the year 2200: far beyond every clock, and far below the limits of 64
 // bits.
@@ -141,8 +138,9 @@ func (c Profile) as(at int64, forget time.Duration) Profile {
 // with remembers a purchase.
 func (c Profile) with(p Purchase, late bool) Profile {
 	c.Recent = c.Recent.with(p)
-	c.Minute = c.Minute.with(p, quick)
-	c.Hour = c.Hour.with(p, slow)
+	room := make(Buckets, len(c.Minute)+len(c.Hour)+2) // one allocation for both
+	c.Minute, room = c.Minute.with(p, quick, room)
+	c.Hour, _ = c.Hour.with(p, slow, room)
 	if late {
 		return c
 	}

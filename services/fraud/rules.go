@@ -1,11 +1,12 @@
 package fraud
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/bojanz/currency"
+
 	"github.com/feira-shop/feira/shared/events"
-	"github.com/feira-shop/feira/shared/money"
 )
 
 // Names of the rules, as verdicts carry them.
@@ -20,76 +21,103 @@ const (
 	RuleTooLate = "too_late_to_judge"
 )
 
-// rule says of a purchase, in words, why it is suspicious; "" when it is not.
-type rule struct {
-	name   string
-	effect func(*Thresholds) Effect
-	fires  func(*Thresholds, *measures) (why string)
-}
+// Rules are all rules, in the order in which verdicts name them.
+var Rules = [...]string{RuleDuplicate, RuleVelocityMinute, RuleVelocityHour, RuleUnusualAmount, RuleNewCard, RuleModel}
 
-// rules in the order in which verdicts name them.
-var rules = [...]rule{
-	{RuleDuplicate, func(*Thresholds) Effect { return Effect{Weight: 100, Hard: true} }, duplicate},
-	{RuleVelocityMinute, func(t *Thresholds) Effect { return t.Minute.Effect }, velocityMinute},
-	{RuleVelocityHour, func(t *Thresholds) Effect { return t.Hour.Effect }, velocityHour},
-	{RuleUnusualAmount, func(t *Thresholds) Effect { return t.Unusual.Effect }, unusualAmount},
-	{RuleNewCard, func(t *Thresholds) Effect { return t.New.Effect }, newCard},
-	{RuleModel, func(t *Thresholds) Effect { return t.Model.Effect }, objection},
+// ask puts a purchase to the i-th of the [Rules], and has it say on why, in words, what is suspicious; it says nothing
+// when nothing is. Called by their names, the rules keep measures and words off the heap: a decision has two
+// microseconds, its explanation included.
+func ask(i int, t *Thresholds, m *measures, why []byte) ([]byte, Effect) {
+	switch Rules[i] {
+	case RuleDuplicate:
+		return duplicate(m, why), Effect{Weight: 100, Hard: true}
+	case RuleVelocityMinute:
+		return tooFast(&t.Minute, m.minute, m.purchase.Currency, "a minute", why), t.Minute.Effect
+	case RuleVelocityHour:
+		return tooFast(&t.Hour, m.hour, m.purchase.Currency, "an hour", why), t.Hour.Effect
+	case RuleUnusualAmount:
+		return unusualAmount(&t.Unusual, m, why), t.Unusual.Effect
+	case RuleNewCard:
+		return newCard(&t.New, m, why), t.New.Effect
+	default:
+		return objection(&t.Model, m, why), t.Model.Effect
+	}
 }
 
 // duplicate: a purchase less than [Window] from one with an earlier offset, before or after it in event time, repeats
 // it. It is no threshold: that a double click is paid once is what the shop promises.
-func duplicate(_ *Thresholds, m *measures) string {
+func duplicate(m *measures, why []byte) []byte {
 	if !m.repeats {
-		return ""
+		return why
 	}
 	apart := time.Duration(m.purchase.At - m.first.At).Abs()
-	return fmt.Sprintf("%s from another purchase of %s on the same card", apart.Round(time.Millisecond), m.purchase.money())
+	why = strconv.AppendFloat(why, apart.Seconds(), 'f', 3, 64)
+	why = append(why, " s from another purchase of "...)
+	return append(price(why, m.purchase.Amount, m.purchase.Currency), " on the same card"...)
 }
 
-func velocityMinute(t *Thresholds, m *measures) string {
-	return tooFast(&t.Minute, m.minute, m.purchase.Currency, "a minute")
-}
-
-func velocityHour(t *Thresholds, m *measures) string {
-	return tooFast(&t.Hour, m.hour, m.purchase.Currency, "an hour")
-}
-
-func tooFast(l *VelocityLimits, v speed, currency, within string) string {
+func tooFast(l *VelocityLimits, v speed, currency, within string, why []byte) []byte {
 	if v.payments > l.Payments {
-		return fmt.Sprintf("%d payments on the card within %s, more than %d", v.payments, within, l.Payments)
+		why = append(strconv.AppendInt(why, v.payments, 10), " payments on the card within "...)
+		return strconv.AppendInt(append(append(why, within...), ", more than "...), l.Payments, 10)
 	}
 	if most, limited := l.Sums[currency]; limited && v.sum > most {
-		return fmt.Sprintf("%s on the card within %s, more than %s", money.New(v.sum, currency), within, money.New(most, currency))
+		why = append(price(why, v.sum, currency), " on the card within "...)
+		return price(append(append(why, within...), ", more than "...), most, currency)
 	}
-	return ""
+	return why
 }
 
-func unusualAmount(t *Thresholds, m *measures) string {
-	if m.known < t.Unusual.Known || max(m.deviations, -m.deviations) <= t.Unusual.Deviations {
-		return ""
+func unusualAmount(l *UnusualLimits, m *measures, why []byte) []byte {
+	if m.known < l.Known || max(m.deviations, -m.deviations) <= l.Deviations {
+		return why
 	}
-	return fmt.Sprintf("%s is %.1f deviations from the mean of %s over %d purchases, more than %g",
-		m.purchase.money(), m.deviations, money.New(int64(m.mean), m.purchase.Currency), m.known, t.Unusual.Deviations)
+	why = append(price(why, m.purchase.Amount, m.purchase.Currency), " is "...)
+	why = append(strconv.AppendFloat(why, m.deviations, 'f', 1, 64), " deviations from the mean of "...)
+	why = append(price(why, int64(m.mean), m.purchase.Currency), " over "...)
+	why = append(strconv.AppendInt(why, m.known, 10), " purchases, more than "...)
+	return strconv.AppendFloat(why, l.Deviations, 'g', -1, 64)
 }
 
-func newCard(t *Thresholds, m *measures) string {
-	most, limited := t.New.Amounts[m.purchase.Currency]
-	if !limited || m.purchase.Amount <= most || m.age > 0 && m.age.Hours() >= t.New.Hours {
-		return ""
+func newCard(l *NewLimits, m *measures, why []byte) []byte {
+	most, limited := l.Amounts[m.purchase.Currency]
+	if !limited || m.purchase.Amount <= most || m.age > 0 && m.age.Hours() >= l.Hours {
+		return why
 	}
-	since := "that was never seen before"
-	if m.age > 0 {
-		since = fmt.Sprintf("first seen %s before", m.age.Round(time.Second))
+	why = append(price(why, m.purchase.Amount, m.purchase.Currency), " on a card that was "...)
+	if m.age == 0 {
+		why = append(why, "never seen before"...)
+	} else {
+		why = append(strconv.AppendInt(append(why, "first seen "...), int64(m.age.Seconds()), 10), " s before"...)
 	}
-	return fmt.Sprintf("%s on a card %s, more than %s", m.purchase.money(), since, money.New(most, m.purchase.Currency))
+	return price(append(why, ", more than "...), most, m.purchase.Currency)
 }
 
-func objection(t *Thresholds, m *measures) string {
-	if m.score < t.Model.Probability { // -1: there is no model
-		return ""
+func objection(l *ModelLimits, m *measures, why []byte) []byte {
+	if m.score < l.Probability { // -1: there is no model
+		return why
 	}
-	return fmt.Sprintf("the model gives %.1f %% for fraud, %.1f %% or more", float64(m.score)/10, float64(t.Model.Probability)/10)
+	why = strconv.AppendFloat(append(why, "the model gives "...), float64(m.score)/10, 'f', 1, 64)
+	why = strconv.AppendFloat(append(why, " % for fraud, "...), float64(l.Probability)/10, 'f', 1, 64)
+	return append(why, " % or more"...)
+}
+
+// price is an amount for people, as money.Money has it, without the cost of its decimals.
+func price(why []byte, amount int64, code string) []byte {
+	digits, known := currency.GetDigits(code)
+	if known && digits > 0 && amount >= 0 {
+		unit := int64(1)
+		for range digits {
+			unit *= 10
+		}
+		why = append(strconv.AppendInt(why, amount/unit, 10), '.')
+		for rest := amount % unit * 10; digits > 0; digits, rest = digits-1, rest%unit*10 {
+			why = append(why, byte('0'+rest/unit))
+		}
+	} else {
+		why = strconv.AppendInt(why, amount, 10)
+	}
+	return append(append(why, ' '), code...)
 }
 
 // weigh is the verdict on a purchase: every rule that fired, with what it adds to the score.
@@ -98,16 +126,16 @@ func objection(t *Thresholds, m *measures) string {
 // else; otherwise a person of the shop, so that a thief cannot.
 func weigh(t *Thresholds, m *measures, v events.Verdict) events.Event {
 	score, repeated, hard := 0, false, false
-	for i := range rules {
-		why := rules[i].fires(t, m)
-		if why == "" {
+	var room [160]byte
+	for i, name := range Rules {
+		why, e := ask(i, t, m, room[:0])
+		if len(why) == 0 {
 			continue
 		}
-		e := rules[i].effect(t)
-		v.Rules = append(v.Rules, rules[i].name)
-		v.Reasons = append(v.Reasons, events.Fired{Rule: rules[i].name, Weight: e.Weight, Why: why})
+		v.Rules = append(v.Rules, name)
+		v.Reasons = append(v.Reasons, events.Fired{Rule: name, Weight: e.Weight, Why: string(why)})
 		v.Score += e.Weight
-		if rules[i].name == RuleDuplicate {
+		if name == RuleDuplicate {
 			repeated = true
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/money"
 )
 
 // limits are low ones, all of them, and without a model.
@@ -86,10 +87,10 @@ func TestRules(t *testing.T) {
 		{"far above, of too few", append(every(2*h, 4, 1_000), paid{12 * h, 2_006}), "", 0, "", ""},
 		{"the most on a new card", []paid{{0, 5_000}}, "", 0, "", ""},
 		{"more on a new card", []paid{{0, 5_001}}, "new_card_high_amount", 20, "", "50.01 BRL on a card that was never seen before, more than 50.00 BRL"},
-		{"more on a card that is still new", []paid{{0, 100}, {59 * m, 5_001}}, "new_card_high_amount", 20, "", "first seen 59m0s before"},
+		{"more on a card that is still new", []paid{{0, 100}, {59 * m, 5_001}}, "new_card_high_amount", 20, "", "first seen 3540 s before"},
 		{"more on a card that is not new", []paid{{0, 100}, {h, 5_001}}, "", 0, "", ""},
 		{"weights add up", []paid{{0, 5_001}, {10 * s, 5_002}}, "velocity_minute new_card_high_amount", 80, "fraud", ""},
-		{"a double click alone is the customer's to release", []paid{{0, 100}, {s, 100}}, "duplicate_purchase", 100, "duplicate_purchase", "1s from another purchase of 1.00 BRL on the same card"},
+		{"a double click alone is the customer's to release", []paid{{0, 100}, {s, 100}}, "duplicate_purchase", 100, "duplicate_purchase", "1.000 s from another purchase of 1.00 BRL on the same card"},
 		{"a double click among too many is not", append(every(10*s, 3, 100), paid{21 * s, 102}), "duplicate_purchase velocity_minute", 100, "fraud", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -256,6 +257,17 @@ func TestAProfileNeverChanges(t *testing.T) {
 		d.Trim(noon.Add(time.Hour))
 		if now := fmt.Sprintf("%+v", c); now != before {
 			t.Fatalf("it was %s, and is %s", before, now)
+		}
+	}
+}
+
+func TestPricesAreThoseOfMoney(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"BRL", "JPY", "KWD", "XXQ"} {
+		for _, amount := range []int64{0, 5, 99, 100, 1999, 123_456_789, -5} {
+			if got, want := string(price(nil, amount, code)), money.New(amount, code).String(); got != want && amount >= 0 {
+				t.Errorf("%q, want %q", got, want)
+			}
 		}
 	}
 }
