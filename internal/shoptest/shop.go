@@ -17,6 +17,7 @@ import (
 
 	"github.com/feira-shop/feira/internal/host"
 	"github.com/feira-shop/feira/internal/shop"
+	"github.com/feira-shop/feira/services/fraud"
 	"github.com/feira-shop/feira/shared/auth"
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
@@ -82,9 +83,13 @@ func Start(tb testing.TB, o Options) *Shop {
 		db := pgtest.New(tb)
 		s.databases[name] = database{db.Pool, db.DSN}
 	}
+	policies, err := fraud.Open(fraud.Files{}) // and not nil, so that its figures are shown as by feira run
+	if err != nil {
+		tb.Fatal(err)
+	}
 	secret := rand.Text()
 	s.Services = shop.Services(shop.Config{
-		Deadline: o.Deadline, Hold: o.Hold, Analytics: Windows,
+		Deadline: o.Deadline, Hold: o.Hold, Analytics: Windows, Fraud: fraud.Config{Policies: policies},
 		ProviderURL: s.startProvider(ctx, tb, secret), ProviderKey: secret, ProviderTimeout: providerTimeout,
 	})
 	s.migrate(ctx, tb)
