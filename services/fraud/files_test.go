@@ -257,7 +257,9 @@ func TestSIGHUPReadsTheFiles(t *testing.T) {
 	}
 	log.next(t, "judged with")
 	cancel()
-	<-done
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestABrokenFileIsNoStart(t *testing.T) {
