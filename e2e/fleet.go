@@ -53,6 +53,10 @@ func (s *stack) configure(ctx context.Context) (err error) {
 	if s.key, err = auth.NewKey(); err != nil {
 		return err
 	}
+	limits, err := filepath.Abs("thresholds.json") // traffic uses few cards, and each of them far faster than people do
+	if err != nil {
+		return err
+	}
 	jwks := filepath.Join(s.dir, "jwks.json")
 	if err := os.WriteFile(jwks, s.key.JWKS(), 0o600); err != nil {
 		return err
@@ -66,7 +70,7 @@ func (s *stack) configure(ctx context.Context) (err error) {
 	}
 	s.env = append(s.env, "PATH="+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"),
 		"FEIRA_KAFKA="+strings.Join(s.brokers, ","), "FEIRA_JWKS="+jwks, "FEIRA_WHO=e2e", "FEIRA_LOG_FORMAT=json",
-		"FEIRA_HOLD="+hold, "FEIRA_WINDOW="+shoptest.Windows.Window.String(), "FEIRA_RATE=0", "FEIRA_DEADLINE="+deadline, "FEIRA_MAX_CONNS=6",
+		"FEIRA_HOLD="+hold, "FEIRA_FRAUD_THRESHOLDS="+limits, "FEIRA_WINDOW="+shoptest.Windows.Window.String(), "FEIRA_RATE=0", "FEIRA_DEADLINE="+deadline, "FEIRA_MAX_CONNS=6",
 		"FEIRA_PROVIDER_KEY="+rand.Text(), "FEIRA_PROVIDER_URL=http://"+s.parts[shoptest.Provider].address)
 	for _, p := range s.parts {
 		p.env = s.env

@@ -1,6 +1,7 @@
 package fraud
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -223,6 +224,9 @@ func TestAProfileIsBounded(t *testing.T) {
 	}
 	if c = c.Trim(noon.Add(24 * time.Hour)); len(c.Recent)+len(c.Minute)+len(c.Hour) != 0 || c.Last == 0 {
 		t.Errorf("a day later: %+v", c)
+	}
+	if text, err := json.Marshal(c); err != nil || len(text) > 150 {
+		t.Errorf("habits take %d bytes: %s, %v", len(text), text, err)
 	}
 }
 
