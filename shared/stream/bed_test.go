@@ -246,7 +246,12 @@ func (b *bed) verdicts() int { return b.count("select count(*) from events") }
 // await polls until ok says that it is so.
 func (b *bed) await(what string, ok func() bool) {
 	b.t.Helper()
-	deadline := time.NewTimer(patience)
+	b.awaitFor(patience, what, ok)
+}
+
+func (b *bed) awaitFor(most time.Duration, what string, ok func() bool) {
+	b.t.Helper()
+	deadline := time.NewTimer(most)
 	defer deadline.Stop()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
