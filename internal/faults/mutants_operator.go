@@ -204,6 +204,13 @@ var operatorMutants = []mutant{
 		test:       test{Package: "./shared/stream", Test: "TestFaultWindowsInAnyOrder"},
 	},
 	{
+		Protection: "the adding up of rows that are merged",
+		File:       "shared/stream/compact.go",
+		Old:        "			w.merge(h.partials[p], key, v)\n",
+		New:        "			_, _ = key, v\n",
+		test:       test{Package: "./shared/stream", Test: "TestFaultWindowsInAnyOrder"},
+	},
+	{
 		Protection: "the next revision of a result that differs",
 		File:       "shared/stream/revise.go",
 		Old:        "	if dry || len(next) == 0 {",

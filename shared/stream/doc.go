@@ -19,8 +19,24 @@
 // after the record that moves the watermark over them, in the order of their times and keys. So what a rule says follows
 // from the order of a partition alone, whatever the batches, rollbacks, kills and restores.
 //
+// # Windows
+//
+// A batch adds its events up by pane, of which windows are made, and by key, and writes one row per partition and pane.
+// Nothing of it stays in memory. When all partitions have come past the end of a window, whichever process they belong
+// to, the owner of partition 0 of the first topic adds its rows up and says what it holds, once.
+//
+//	events ──▶ partial values, by partition, pane and key     │ in the batch's transaction
+//	                     │
+//	lowest of all committed watermarks ≥ end + lateness
+//	                     ▼
+//	            result, revision 1 ──▶ event, read model      │ in the closing's, fenced by a checkpoint
+//
+// Whether an event is late is a question of its own partition's watermark alone, so the answer does not depend on how
+// partitions interleave. What is late or quarantined is counted, and kept by its place in the table stream_late.
+//
 // # Made anew
 //
 // What is kept follows from the topic alone, so operator.Rebuild makes it anew beside the running operator, replaces what
-// was saved, and compares what was said. It must have the disorder that the running operator has.
+// was saved, and compares what was said. It must have the disorder that the running operator has. The result of a closed
+// window that differs gets its next revision.
 package stream

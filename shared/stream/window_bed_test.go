@@ -179,6 +179,7 @@ func (f *field) begin(name string, from Source, w Windows, owners ...[]int32) {
 func (f *field) restored(owns []int32) *hand {
 	f.t.Helper()
 	h := &hand{newWindower(f.name, Sources{f.from}, f.w, totalOf(f.name)), owns}
+	h.mostRows = 3
 	for _, p := range owns {
 		if err := h.Restore(f.t.Context(), f.db.Pool, operator.Claim{Topic: clicks.Name, Partition: p}); err != nil {
 			f.t.Fatal(err)

@@ -25,6 +25,9 @@ func TestFaultWindowsInAnyOrder(t *testing.T) {
 		f.anyOperator(fmt.Sprintf("r%d", round))
 		f.anyLog(40 + f.rand.IntN(120))
 		f.anyRun(reached)
+		if n := f.count("select coalesce(max(n), 0) from (select count(*) as n from stream_partials group by operator, topic, partition, pane) x"); n > 3 {
+			t.Errorf("a pane has %d rows, at most 3 are left", n)
+		}
 		f.finish()
 		want := f.agrees()
 		for what, n := range want.counts {

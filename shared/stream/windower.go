@@ -36,8 +36,10 @@ type windower[A any] struct {
 	metrics *windowMetrics
 
 	watermarks map[shardKey]int64 // of the partitions owned, as committed
-	pending    *harvest[A]        // of the batch whose outcome is not known yet
-	bytes      int                // of partial values, that the last Apply saved
+	rows       map[paneOf]int     // that panes have in the database, see compact
+	mostRows   int
+	pending    *harvest[A] // of the batch whose outcome is not known yet
+	bytes      int         // of partial values, that the last Apply saved
 
 	closing *closing[A] // found by the last Look
 	closed  int64       // no window that ends up to here is open, as far as this process knows
@@ -57,7 +59,7 @@ var (
 func newWindower[A any](name string, from Sources, windows Windows, total Aggregation[A]) *windower[A] {
 	return &windower[A]{
 		name: name, from: from, windows: windows, total: total, now: time.Now, metrics: newWindowMetrics(name),
-		watermarks: map[shardKey]int64{}, closed: noWatermark,
+		watermarks: map[shardKey]int64{}, rows: map[paneOf]int{}, mostRows: mostRows, closed: noWatermark,
 	}
 }
 
@@ -71,15 +73,18 @@ type paneOf struct {
 type harvest[A any] struct {
 	watermarks map[shardKey]int64
 	partials   map[paneOf]map[string]A
+	merged     map[paneOf]bool // its earlier rows are in it too
 	ledger     *ledger
 }
 
 func newHarvest[A any]() *harvest[A] {
-	return &harvest[A]{watermarks: map[shardKey]int64{}, partials: map[paneOf]map[string]A{}, ledger: newLedger()}
+	return &harvest[A]{
+		watermarks: map[shardKey]int64{}, partials: map[paneOf]map[string]A{}, merged: map[paneOf]bool{}, ledger: newLedger(),
+	}
 }
 
 // Apply adds the batch up, pane by pane, and queues the partial values.
-func (w *windower[A]) Apply(_ context.Context, tx *eventstore.Tx, batch []operator.Record) error {
+func (w *windower[A]) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
 	h := newHarvest[A]()
 	for _, r := range batch {
 		if err := w.take(h, r); err != nil {
@@ -87,6 +92,9 @@ func (w *windower[A]) Apply(_ context.Context, tx *eventstore.Tx, batch []operat
 		}
 	}
 	w.pending = h
+	if err := w.compact(ctx, tx, h); err != nil {
+		return err
+	}
 	return w.save(tx, h)
 }
 
@@ -212,6 +220,7 @@ func (r *partialRows) add(p paneOf, values any) (int, error) {
 func (w *windower[A]) Settle(committed bool) {
 	if committed && w.pending != nil {
 		maps.Copy(w.watermarks, w.pending.watermarks)
+		w.countRows(w.pending)
 		w.metrics.judged(w.pending.ledger)
 		w.show()
 	}
@@ -244,7 +253,7 @@ func (w *windower[A]) Restore(ctx context.Context, q operator.Querier, c operato
 	}
 	w.closed, w.closing = until, nil
 	w.show()
-	return nil
+	return w.restoreRows(ctx, q, c)
 }
 
 // closedUntil is the end of the newest window that is closed whole.
@@ -260,6 +269,7 @@ func (w *windower[A]) closedUntil(ctx context.Context, q operator.Querier) (int6
 // Release forgets a partition that is not owned any more.
 func (w *windower[A]) Release(c operator.Claim) {
 	delete(w.watermarks, shardKey{c.Topic, c.Partition})
+	w.forgetRows(shardKey{c.Topic, c.Partition})
 	w.closing = nil
 	w.show()
 }
