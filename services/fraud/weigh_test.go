@@ -275,3 +275,30 @@ func TestPricesAreThoseOfMoney(t *testing.T) {
 		}
 	}
 }
+
+// What a late payment teaches would depend on whether its card was forgotten before it came.
+func TestALatePaymentTeachesNoHabit(t *testing.T) {
+	t.Parallel()
+	c, _ := builtIn.Apply(Profile{}, paying("late", 0, 100), true)
+	if c.First != 0 || c.Last != 0 || len(c.Amounts) != 0 || len(c.Recent) != 1 || len(c.Minute) != 1 || len(c.Hour) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The oldest bucket that a payment at the watermark is compared with stays, and the one before goes.
+func TestBucketsAreTrimmedToTheWindow(t *testing.T) {
+	t.Parallel()
+	for _, s := range []scale{quick, slow} {
+		at := nanos(noon)
+		p := Purchase{At: at, Amount: 1, Currency: "BRL"}
+		bs := Buckets{
+			{Index: s.index(at) - s.window, Payments: 1, Sum: 10, Currency: "BRL"},
+			{Index: s.index(at) - s.window + 1, Payments: 1, Sum: 100, Currency: "BRL"},
+			{Index: s.index(at), Payments: 1, Sum: 1000, Currency: "USD"},
+		}
+		left := bs.trim(at, s)
+		if len(left) != 2 || left[0] != bs[1] || left.speed(p, s) != bs.speed(p, s) || bs.speed(p, s) != (speed{3, 101}) {
+			t.Errorf("%+v are left, speeds %+v and %+v", left, left.speed(p, s), bs.speed(p, s))
+		}
+	}
+}
