@@ -154,7 +154,7 @@ var operatorMutants = []mutant{
 		File:       "shared/stream/sql/horizon.sql",
 		Old:        "min(m.watermark) as lowest",
 		New:        "max(m.watermark) as lowest",
-		test:       test{Package: "./shared/operator", Test: "TestFaultStreamOracle"},
+		test:       test{Package: "./shared/stream", Test: "TestFaultWindowsInAnyOrder"},
 	},
 	{
 		Protection: "the wait for partitions that have said nothing yet",
@@ -174,7 +174,7 @@ var operatorMutants = []mutant{
 		File:       "shared/stream/windower.go",
 		Old:        "case from.quarantines(r, at):",
 		New:        "case false:",
-		test:       test{Package: "./shared/operator", Test: "TestFaultStreamOracle"},
+		test:       test{Package: "./shared/stream", Test: "TestFaultWindowsInAnyOrder"},
 	},
 	{
 		Protection: "the deletion of partial values with the closing",

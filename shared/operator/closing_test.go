@@ -13,7 +13,7 @@ import (
 // and the partial values are put right, as a rebuild does. What it would have said is refused, and what is right is said.
 func TestFaultFencedClosing(t *testing.T) {
 	t.Parallel()
-	w := newStreamWorld(t, rand.New(rand.NewPCG(1, 2))) //nolint:gosec // a repeatable one is wanted
+	w := newStreamWorld(t, rand.New(rand.NewPCG(1, 2)))
 	w.publish(60 * rate)
 	o := w.operator()
 	reached, resume := o.HoldAt("operator.before-closing")
@@ -48,7 +48,7 @@ func TestFaultFencedClosing(t *testing.T) {
 // on, and the operator's health says which error it is. It goes on by itself when the result is not refused any more.
 func TestAWindowThatCannotBeClosed(t *testing.T) {
 	t.Parallel()
-	w := newStreamWorld(t, rand.New(rand.NewPCG(3, 4))) //nolint:gosec // a repeatable one is wanted
+	w := newStreamWorld(t, rand.New(rand.NewPCG(3, 4)))
 	w.publish(30 * rate)
 	if _, err := w.db.Pool.Exec(t.Context(), `create function refuse() returns trigger language plpgsql as $$
 		begin if new.stream like '%item-7' then raise check_violation using message = 'item-7 is refused'; end if; return new; end $$;

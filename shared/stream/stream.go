@@ -127,13 +127,13 @@ func (s Source) And(other Source) Sources { return Sources{s, other} }
 func (ss Sources) And(other Source) Sources { return append(ss[:len(ss):len(ss)], other) }
 
 // of is the source that reads a topic.
-func (ss Sources) of(topic string) (Source, bool) {
+func (ss Sources) of(topic string) Source {
 	for _, s := range ss {
 		if s.topic.Name == topic {
-			return s, true
+			return s
 		}
 	}
-	return Source{}, false
+	return Source{}
 }
 
 func define(name string, from Sources, handler func(*eventstore.Store) operator.Handler) operator.Definition {

@@ -134,7 +134,7 @@ func (w *windower[A]) Differs(ctx context.Context, q operator.Querier, c operato
 	if err != nil {
 		return d, fmt.Errorf("read what %s has saved of %s/%d: %w", w.name, c.Topic, c.Partition, err)
 	}
-	if from, _ := w.from.of(c.Topic); from.idle > 0 && saved.watermark > w.account(c).watermark {
+	if from := w.from.of(c.Topic); from.idle > 0 && saved.watermark > w.account(c).watermark {
 		w.whole().watermarks[shardKey{c.Topic, c.Partition}] = saved.watermark // by ticks that are on no topic
 	}
 	have, err := saved.texts()
@@ -178,7 +178,7 @@ func (w *windower[A]) Replace(ctx context.Context, tx pgx.Tx, c operator.Claim) 
 			return err
 		}
 	}
-	from, _ := w.from.of(c.Topic)
+	from := w.from.of(c.Topic)
 	var topics []string
 	var partitions []int32
 	var highest, watermarks []int64

@@ -108,7 +108,7 @@ func (w *windower[A]) take(h *harvest[A], r operator.Record) error {
 			return fmt.Errorf("stream %s: partition %s/%d was not restored before its first batch", w.name, r.Topic, r.Partition)
 		}
 	}
-	from, _ := w.from.of(r.Topic)
+	from := w.from.of(r.Topic)
 	if r.Type == events.TickType {
 		h.watermarks[p] = max(watermark, from.watermark(r.Time))
 		return nil
@@ -182,7 +182,7 @@ func (w *windower[A]) save(tx *eventstore.Tx, h *harvest[A]) error {
 	var partitions []int32
 	var highest, watermarks []int64
 	for _, p := range slices.SortedFunc(maps.Keys(h.watermarks), compare) {
-		from, _ := w.from.of(p.topic)
+		from := w.from.of(p.topic)
 		topics, partitions = append(topics, p.topic), append(partitions, p.partition)
 		highest, watermarks = append(highest, h.watermarks[p]+from.disorder.Microseconds()), append(watermarks, h.watermarks[p])
 	}
