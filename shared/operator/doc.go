@@ -16,8 +16,16 @@
 // the operator then resumes without a restart.
 //
 // A record that cannot be applied is parked with its error, and later records of its key are parked behind it
-// in order; records without a key, and those of topics that anyone may write, block nobody. [Replay] and [Discard] end that, [Try] says what a replay would come
-// to: the owner of the partition does it, and its checkpoint does not move. What may work at another time (a lost connection, a lock, a stream that another writer changed) is retried for as long as it takes.
+// in order; records without a key, and those of topics that anyone may write, block nobody. [Replay] and [Discard]
+// end that, [Try] says what a replay would come to: the owner of the partition does it, and its checkpoint does not
+// move. What may work at another time (a lost connection, a lock, a stream that another writer changed) is retried
+// for as long as it takes.
+//
+// # What follows from all partitions
+//
+// A handler that closes windows ([Closing]) has work that follows from what every partition has committed. The owner of
+// partition 0 of the first topic does it, between two batches, in transactions that its checkpoint fences and that do not
+// move it. Where nobody ticks idle partitions, the operator does ([Definition].Idle).
 //
 // # Made anew
 //
