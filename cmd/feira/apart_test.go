@@ -135,14 +135,14 @@ func TestEveryPartRunsElsewhere(t *testing.T) {
 	t.Parallel()
 	collector := telemetrytest.New(t)
 	traces := fmt.Sprintf("OTEL_EXPORTER_OTLP_ENDPOINT=%s\nOTEL_BSP_SCHEDULE_DELAY=50\n", collector.URL)
-	demo := startDemo(t, newFolder(t), "--without=orders,catalog,inventory,payments,fraud,loyalty", "--shoppers=0", "--env-file="+fileOf(t, traces))
+	demo := startDemo(t, newFolder(t), "--without=orders,catalog,inventory,payments,fraud,loyalty,analytics", "--shoppers=0", "--env-file="+fileOf(t, traces))
 	demo.add(t, traces)
 	token := demo.token(t, "--sub=bia")
-	_, catalog := part(t, demo, "catalog", "loyalty", "--behind-gateway", "--rate=20")
+	_, catalog := part(t, demo, "catalog", "loyalty", "analytics", "--behind-gateway", "--rate=20")
 	inventory, stock := part(t, demo, "inventory")
 	part(t, demo, "payments", "fraud")
 	_, orders := part(t, demo, "orders")
-	_, gateway := part(t, demo, "gateway", fmt.Sprintf("--upstreams=orders=%s,catalog=%s,loyalty=%s,inventory=%s", orders, catalog, catalog, stock))
+	_, gateway := part(t, demo, "gateway", fmt.Sprintf("--upstreams=orders=%s,catalog=%s,loyalty=%s,analytics=%s,inventory=%s", orders, catalog, catalog, catalog, stock))
 	shop := "http://" + gateway
 
 	o, res := checkout(t, shop, token, "through-the-gateway", 10)
@@ -155,6 +155,7 @@ func TestEveryPartRunsElsewhere(t *testing.T) {
 	collector.Await(t, func(spans []telemetrytest.Span) error { return oneTrace(spans, o.Id) })
 	for path, status := range map[string]int{
 		"/v1/products/CAFE-500G": http.StatusOK, "/v1/stock/CAFE-500G": http.StatusOK, "/v1/customers/bia/loyalty": http.StatusOK,
+		"/v1/analytics/clicks": http.StatusOK, "/v1/analytics/account-spend": http.StatusOK,
 		"/docs": http.StatusOK, "/v1/nothing": http.StatusNotFound,
 	} {
 		if res := send(t, http.MethodGet, shop+path, token, "", nil, nil); res.StatusCode != status {
@@ -229,7 +230,7 @@ func oneTrace(spans []telemetrytest.Span, order string) error {
 			roots = append(roots, s.Service+" "+s.Name)
 		}
 	}
-	if fmt.Sprint(roots) != "[feira-gateway POST /v1/orders]" || len(services) != 7 || len(telemetrytest.Named(spans, "send loyalty")) == 0 {
+	if fmt.Sprint(roots) != "[feira-gateway POST /v1/orders]" || len(services) != 8 || len(telemetrytest.Named(spans, "send loyalty")) == 0 {
 		return fmt.Errorf("the trace of the order begins with %v and is of %v", roots, services)
 	}
 	return nil

@@ -42,3 +42,28 @@ func TestTheNewestRevisionStands(t *testing.T) {
 		t.Errorf("%d captured, %d sold, %d rows, %v", captured, quantity, rows, err)
 	}
 }
+
+// A window with many accounts closes in several transactions: until the last, those that were said are shown as closed
+// and the others as open, each once.
+func TestAWindowThatIsHalfClosedIsShownOnce(t *testing.T) {
+	t.Parallel()
+	own, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.New(t, stream.Migrations(), pg.Set{Name: "analytics", FS: own})
+	start := base()
+	for sql, args := range map[string][]any{
+		`insert into stream_partials (operator, topic, partition, pane, entries) values ('analytics.spend', 'payments', 0, $1, '{"BRL ana":{"payments":1,"captured":5,"refunds":0,"refunded":0},"BRL bia":{"payments":1,"captured":7,"refunds":0,"refunded":0}}')`: {start.UnixMicro()},
+		`insert into stream_windows (operator, closed_until, closed_key) values ('analytics.spend', $1, 'BRL ana')`:                                                                                                                                                {start.UnixMicro()},
+		`insert into account_spend select 'ana', 'BRL', $1::timestamptz, $1::timestamptz + interval '5 minutes', 1, 5, 0, 0, 1`:                                                                                                                                    {start},
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := listSpend(t.Context(), db.Pool, 5*time.Minute, "", period{start, start.Add(time.Hour)}, spentPlace{}, 10)
+	if err != nil || len(rows) != 2 || rows[0].Account != "ana" || rows[0].Revision != 1 || rows[1].Account != "bia" || rows[1].Revision != 0 || rows[1].Captured != 7 {
+		t.Errorf("it is shown as %+v, %v", rows, err)
+	}
+}
