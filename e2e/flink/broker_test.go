@@ -114,14 +114,19 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// ends are the end offsets of a topic's partitions.
-func ends(ctx context.Context, address, topic string) (map[int32]int64, error) {
+// ends are the end offsets of a topic's partitions; committed leaves out what transactions that are open have written.
+func ends(ctx context.Context, address, topic string, committed bool) (map[int32]int64, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(address))
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	listed, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
+	admin := kadm.NewClient(client)
+	list := admin.ListEndOffsets
+	if committed {
+		list = admin.ListCommittedOffsets
+	}
+	listed, err := list(ctx, topic)
 	if err == nil {
 		err = listed.Error()
 	}
@@ -135,7 +140,7 @@ func ends(ctx context.Context, address, topic string) (map[int32]int64, error) {
 
 // read hands out all committed records of a topic, up to its present end.
 func read(ctx context.Context, address, topic string, each func(*kgo.Record) error) error {
-	until, err := ends(ctx, address, topic)
+	until, err := ends(ctx, address, topic, true)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func newOurs(t *testing.T, address string) *ours {
 		_ = os.RemoveAll(dir)
 	})
 	o := &ours{kafka: address, server: server}
-	if o.until, err = ends(t.Context(), address, events.Payments.Name); err != nil {
+	if o.until, err = ends(t.Context(), address, events.Payments.Name, true); err != nil {
 		t.Fatal(err)
 	}
 	return o

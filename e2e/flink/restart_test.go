@@ -3,8 +3,14 @@
 package flink
 
 import (
+	"bytes"
+	"maps"
 	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,44 +28,113 @@ func TestAKilledJobGoesOn(t *testing.T) {
 	p.send(t, h.facts[:len(h.facts)/2])
 
 	f := newFlink(t, address)
-	first, said := f.command(t, checkpoints, "windows.sql")
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- first.Wait() }()
-	before := 0
-	for before == 0 { // what can be read was committed with a checkpoint
-		err := read(t.Context(), address, spendTopic.Name, func(*kgo.Record) error { before++; return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case err := <-ended:
-			t.Fatalf("it ended: %v\n%s", err, said)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err == nil {
-		t.Error("it had ended before it was killed")
-	}
+	first := f.start(t, checkpoints)
+	first.awaitWritten(t, filepath.Join(checkpoints, "windows", "*", "chk-*", "_metadata"))
+	// By now the next checkpoint is perhaps not complete, perhaps complete without its transaction being committed.
+	<-time.After(time.Duration(rand.IntN(500)) * time.Millisecond)
+	first.kill(t)
 	p.send(t, h.facts[len(h.facts)/2:])
 	p.finish(t)
 
-	second, said := f.command(t, checkpoints, "windows.sql", untilNow)
-	if err := second.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	want := naive(h).spend
+	second := f.start(t, checkpoints)
+	second.await(t, len(want))
+	if err := second.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("killed when it had said %d windows at least; then\n%s", before, said)
-	if !strings.Contains(said.String(), "begins where checkpoint") {
+	if err := <-second.ended; err == nil {
+		t.Error("it had ended before it was stopped")
+	}
+	t.Logf("after it was killed:\n%s", second.said)
+	if !strings.Contains(second.said.String(), "begins where checkpoint") {
 		t.Error("it began anew")
 	}
 	got, err := f.said(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, "window", got.spend, naive(h).spend)
+	compare(t, "window", got.spend, want)
 }
+
+// job is windows.sql, running without an end.
+type job struct {
+	cmd   *exec.Cmd
+	said  *bytes.Buffer // to be read when it has ended
+	kafka string
+	ended chan error
+}
+
+func (f *flink) start(t *testing.T, checkpoints string) *job {
+	t.Helper()
+	cmd, said := f.command(t, checkpoints, "windows.sql")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{cmd, said, f.kafka, make(chan error, 1)}
+	go func() { j.ended <- cmd.Wait() }()
+	return j
+}
+
+// kill ends the process as the kernel does when memory is short.
+func (j *job) kill(t *testing.T) {
+	t.Helper()
+	if err := j.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-j.ended; err == nil {
+		t.Error("it had ended before it was killed")
+	}
+}
+
+// awaitWritten waits until windows are on the topic, committed or not, and a checkpoint is complete.
+func (j *job) awaitWritten(t *testing.T, checkpoint string) {
+	t.Helper()
+	for limit := time.After(restartWithin); ; {
+		at, err := ends(t.Context(), j.kafka, spendTopic.Name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		complete, err := filepath.Glob(checkpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(complete) > 0 && slices.ContainsFunc(slices.Collect(maps.Values(at)), func(end int64) bool { return end > 0 }) {
+			return
+		}
+		select {
+		case err := <-j.ended:
+			t.Fatalf("it ended before it wrote anything: %v\n%s", err, j.said)
+		case <-limit:
+			j.kill(t)
+			t.Fatalf("nothing was written within %s\n%s", restartWithin, j.said)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// await waits until so many windows at least can be read.
+func (j *job) await(t *testing.T, least int) {
+	t.Helper()
+	limit := time.After(restartWithin)
+	for {
+		n := 0
+		if err := read(t.Context(), j.kafka, spendTopic.Name, func(*kgo.Record) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n >= least {
+			return
+		}
+		select {
+		case err := <-j.ended:
+			t.Fatalf("it ended after %d windows: %v\n%s", n, err, j.said)
+		case <-limit:
+			j.kill(t)
+			t.Errorf("%d windows after %s, must be %d\n%s", n, restartWithin, least, j.said)
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// restartWithin bounds a start of Flink and its work; it is no measure of speed.
+const restartWithin = 3 * time.Minute
