@@ -2,7 +2,7 @@
 GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e alerts dashboards manifests faults flink flink-image fraud-model
+.PHONY: help demo test race bench verify format lint generate drift audit images compose-test secure-test e2e alerts dashboards manifests faults flink flink-image python fraud-model
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-13s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ secure-test: ## three brokers with TLS and SCRAM, one killed: needs Docker; KAFK
 
 e2e: ## the shop on real Kafka and Postgres: needs Docker; KAFKA=4.0.0 is another version, KAFKA=embedded needs no Docker
 	KAFKA=$(KAFKA) POSTGRES=$(POSTGRES) $(GO) test -tags e2e -count=1 -failfast -timeout 20m -v ./e2e
+
+python: ## the five lines of examples/python against the demo: needs Python, which fetches kafka-python
+	$(GO) test -tags e2e -count=1 -timeout 15m -v ./e2e/python
 
 EVENTS ?= 2000000
 

@@ -80,7 +80,7 @@ func TestIdlePartitionsGetTicks(t *testing.T) {
 
 func TestTopicsWithoutTicksGetNone(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t, events.Orders)
+	e := newEnv(t, events.Inventory)
 	r, _ := e.start(quickTicks)
 	e.until("it goes round", func() bool { return value(r.metrics.rounds) > 20 })
 	if e.ends() != 0 {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -35,10 +36,11 @@ func shuffled(t *rapid.T, log []operator.Record, disorder time.Duration) []opera
 func TestAnyOrderWithinTheDisorderSaysTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		now := epoch
+		now, n := epoch, 0
 		log := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) operator.Record {
 			now = now.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "later")) * time.Millisecond)
-			c := clicked{ID: rapid.StringMatching(`[a-z]{12}`).Draw(t, "id"), Key: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"), At: now}
+			n++
+			c := clicked{ID: fmt.Sprint(n), Key: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"), At: now}
 			r := visit(c.Key, now)
 			r.ID, r.Event = c.ID, c
 			return r
