@@ -97,7 +97,7 @@ func TestFaultRecordsDeleted(t *testing.T) {
 	must(t, s.parts["loyalty"].stop())
 	second := pay()
 	journeys.Published(t, s.shop)
-	s.forget(t, events.Payments.Name, map[string]string{"orders": "orders.process", "fraud": "fraud.cards"})
+	s.forget(t, events.Payments.Name, map[string]string{"orders": "orders.process", "fraud": "fraud.cards", "analytics": "analytics.spend"})
 	must(t, s.parts["loyalty"].start())
 	s.awaitStop(t, "loyalty", "history_lost")
 	s.mend(t, "loyalty", "fill-gap")

@@ -83,7 +83,7 @@ func TestFaultKeyPoisoned(t *testing.T) {
 	client := s.connect(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must(t, client.ProduceSync(t.Context(), &nonsense).FirstErr())
 	at := fmt.Sprintf("%s/%d/%d", events.Payments.Name, partition, nonsense.Offset)
-	readers := []string{"orders.process", "fraud.cards", "loyalty.account"}
+	readers := []string{"orders.process", "fraud.cards", "loyalty.account", "analytics.spend"}
 	for _, operator := range readers {
 		s.awaitParked(t, operator, at, "not_cloudevent")
 	}
@@ -104,11 +104,13 @@ func TestFaultKeyPoisoned(t *testing.T) {
 			out, err := s.feira(ctx, "admin", "parked", "replay", operator, "--key", key, "--yes")
 			said = append(said, fmt.Sprint(operator, ": ", out, err)) // there may be nothing yet, or nothing any more
 		}
-		var waiting int
-		err := s.shop.Pool("loyalty").QueryRow(ctx, "select count(*) from parked").Scan(&waiting)
+		var loyalty, analytics int
+		err := errors.Join(s.shop.Pool("loyalty").QueryRow(ctx, "select count(*) from parked").Scan(&loyalty),
+			s.shop.Pool("analytics").QueryRow(ctx, "select count(*) from parked").Scan(&analytics))
+		waiting := loyalty + analytics
 		res, err2 := ana.GetOrderWithResponse(ctx, waits.Id, &api.GetOrderParams{})
 		if err = errors.Join(err, err2); err == nil && (res.JSON200 == nil || res.JSON200.FinancialStatus != api.FinancialStatusPaid || waiting > 0) {
-			err = fmt.Errorf("the order is %s; %d records wait in loyalty; %s", res.Body, waiting, strings.Join(said, "; "))
+			err = fmt.Errorf("the order is %s; %d records wait; %s", res.Body, waiting, strings.Join(said, "; "))
 		}
 		return err
 	}))

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// A stranger writes two records of one key, which three operators park: the second waits behind the first.
+// A stranger writes two records of one key, which four operators park: the second waits behind the first.
 func parkedRecordsAreLookedAfter(t *testing.T, demo *running) {
 	partition, offset := produce(t, demo.env["FEIRA_KAFKA"], "payments", "a-stranger", "\x1b[31m no event")
 	produce(t, demo.env["FEIRA_KAFKA"], "payments", "a-stranger", "nor this")
 	at, behind := fmt.Sprintf("payments/%d/%d", partition, offset), fmt.Sprintf("payments/%d/%d", partition, offset+1)
 	eventually(t, "the records to be parked by all", func() bool {
-		return strings.Count(demo.feira(t, "admin", "parked", "list").ok(t), behind) == 3
+		return strings.Count(demo.feira(t, "admin", "parked", "list").ok(t), behind) == 4
 	})
 	if !regexp.MustCompile(`loyalty\.account +` + at + ` +a-stranger +not_cloudevent`).MatchString(demo.feira(t, "admin", "parked", "list", "loyalty.account").ok(t)) {
 		t.Error("the list of one operator does not show the record")
@@ -72,6 +72,7 @@ func discardsAreConfirmed(t *testing.T, demo *running, at string) {
 	has(t, demo.feira(t, "admin", "parked", "discard", "orders.process", "--at="+at, "--yes").ok(t), "1 done, 0 failed")
 	has(t, demo.feira(t, "admin", "parked", "discard", "orders.process", "--all", "--yes").ok(t), "1 done, 0 failed")
 	has(t, demo.feira(t, "admin", "parked", "discard", "fraud.cards", "--key=a-stranger", "--yes").ok(t), "2 done, 0 failed")
+	has(t, demo.feira(t, "admin", "parked", "discard", "analytics.spend", "--key=a-stranger", "--yes").ok(t), "2 done, 0 failed")
 	if left := demo.feira(t, "admin", "parked").ok(t); !strings.Contains(left, "nothing is parked") {
 		t.Errorf("discarded and still there:\n%s", left)
 	}

@@ -39,6 +39,9 @@ type fleet struct {
 	address map[string]string // of services and the gateway
 }
 
+// fleetWindow is how long analytics' windows are: short, so that it has something to say.
+const fleetWindow = "2s"
+
 // newFleet starts the demo without the given services, and none of these.
 func newFleet(t *testing.T, services ...string) *fleet {
 	t.Helper()
@@ -50,7 +53,7 @@ func newFleet(t *testing.T, services ...string) *fleet {
 	for _, name := range append(services, "gateway") {
 		f.address[name] = freeAddress(t)
 	}
-	f.demo = startDemo(t, newFolder(t), "--without="+strings.Join(services, ","), "--shoppers=0", "--deadline=10m")
+	f.demo = startDemo(t, newFolder(t), "--without="+strings.Join(services, ","), "--shoppers=0", "--deadline=10m", "--window="+fleetWindow)
 	return f
 }
 
@@ -58,7 +61,7 @@ func newFleet(t *testing.T, services ...string) *fleet {
 func (f *fleet) start(name, failpoint string, args ...string) (*process, error) {
 	f.t.Helper()
 	args = append([]string{
-		"--env-file=" + f.demo.file(), "run", name, "--listen=" + f.address[name], "--member=" + name, "--hold=2s", "--rate=0",
+		"--env-file=" + f.demo.file(), "run", name, "--listen=" + f.address[name], "--member=" + name, "--hold=2s", "--rate=0", "--window=" + fleetWindow,
 		"--log-format=json", "--log-level=warn",
 	}, args...)
 	return launch(f.t, f.program, []string{"FEIRA_FAILPOINT=" + failpoint}, args...)

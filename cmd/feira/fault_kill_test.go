@@ -114,8 +114,8 @@ func (f *fleet) killAt(service, failpoint string) error {
 	return nil
 }
 
-// changePrices gives the catalogue something to tell, a few times a second, until it is stopped. A change that is not
-// answered is left: nobody waits for it.
+// changePrices gives the catalogue and the topic of clicks something to tell, a few times a second, until it is stopped.
+// What is not answered is left: nobody waits for it.
 func changePrices(t *testing.T, shop, keyFile string) (stop func()) {
 	t.Helper()
 	token := sign(keyOf(t, keyFile), "keeper", auth.Operator)
@@ -131,6 +131,8 @@ func changePrices(t *testing.T, shop, keyFile string) (stop func()) {
 			}
 			body := fmt.Sprintf(`{"name":"Bread","description":"Of the day.","price":{"amount":%d,"currency":"BRL"},"active":true}`, n)
 			_, _, _ = request(ctx, http.MethodPut, shop+"/v1/products/BREAD-OF-THE-DAY", token, body, nil) // see above
+			click := fmt.Sprintf(`{"id_usuario":%d,"acao":"clique","timestamp":%d}`, n, time.Now().Unix())
+			_, _, _ = request(ctx, http.MethodPost, shop+"/v1/clicks", token, click, nil)
 		}
 	}()
 	stop = func() { cancel(); <-done }

@@ -125,7 +125,7 @@ func forgetPayments(t *testing.T, demo *running) {
 		if upTo[p], err = client.GetOffset("payments", p, sarama.OffsetNewest); err != nil {
 			t.Fatal(err)
 		}
-		for service, operator := range map[string]string{"orders": "orders.process", "fraud": "fraud.cards"} {
+		for service, operator := range map[string]string{"orders": "orders.process", "fraud": "fraud.cards", "analytics": "analytics.spend"} {
 			db := demo.database(t, service)
 			eventually(t, operator, func() bool {
 				return one[int64](t, db, "select next_offset from checkpoints where operator = $1 and topic = 'payments' and partition = $2", operator, p) >= upTo[p]
