@@ -56,7 +56,7 @@ func (b *big) pagesRead() float64 {
 				Read int `json:"Shared Read Blocks"`
 			}
 		}
-		stream := fmt.Sprintf("points-%d", rand.Int64N(made)) //nolint:gosec // any will do
+		stream := fmt.Sprintf("points-%d", rand.Int64N(made))
 		must(b, b.pool.QueryRow(b.Context(), "explain (analyze, buffers, format json) select version, shape, state from streams where stream = $1", stream).Scan(&plans))
 		pages += plans[0].Plan.Read
 	}
