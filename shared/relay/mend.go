@@ -69,7 +69,7 @@ func alone(ctx context.Context, dsn string, fn func(tx pgx.Tx) error) error {
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // the lock goes with the session
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // a lost session loses the lock too
 	var locked bool
 	if err := conn.QueryRow(ctx, "select pg_try_advisory_lock($1)", leaderLock).Scan(&locked); err != nil {
 		return fmt.Errorf("relay: lock: %w", err)
@@ -77,6 +77,8 @@ func alone(ctx context.Context, dsn string, fn func(tx pgx.Tx) error) error {
 	if !locked {
 		return ErrLeading
 	}
+	// The server ends a session a little after its client: whoever comes next must not be told that a process leads.
+	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", leaderLock) }()
 	if err := pgx.BeginFunc(ctx, conn, fn); err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
