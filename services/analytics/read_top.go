@@ -58,7 +58,7 @@ func dueTop(ctx context.Context, q querier, cfg Config, p period, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	due := now.Truncate(cfg.Window).Add(cfg.Window)
+	due := now.Add(cfg.Window - time.Duration(now.UnixNano()%int64(cfg.Window))) // windows count from 1970, Truncate from the year 1
 	var all []ranking
 	for _, r := range open {
 		if !r.Window.End.After(due) && !r.Window.Start.Before(p.From) {
