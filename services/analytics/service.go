@@ -44,7 +44,8 @@ func (e *LengthError) Error() string {
 		e.Operator, e.Have, e.Asked)
 }
 
-// sameLengths notes the length of windows at the first start, and holds later ones to it.
+// sameLengths notes the length of windows at the first start, and holds later ones to it. Two processes may start at the
+// same moment: the update that changes nothing lets the second read what the first has just committed.
 func sameLengths(ctx context.Context, rt service.Runtime, cfg Config) error {
 	for _, w := range []struct {
 		operator string
@@ -52,8 +53,8 @@ func sameLengths(ctx context.Context, rt service.Runtime, cfg Config) error {
 	}{{spendName, cfg.Window}, {topName, cfg.Top()}} {
 		var seconds int64
 		err := rt.Store.Pool().QueryRow(ctx, `
-with noted as (insert into window_lengths values ($1, $2) on conflict do nothing returning seconds)
-select seconds from noted union all select seconds from window_lengths where operator = $1 limit 1`,
+insert into window_lengths as known values ($1, $2)
+on conflict (operator) do update set seconds = known.seconds returning seconds`,
 			w.operator, int64(w.length.Seconds())).Scan(&seconds)
 		if err != nil {
 			return fmt.Errorf("read how long windows are: %w", err)

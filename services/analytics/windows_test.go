@@ -1,6 +1,7 @@
 package analytics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -160,5 +161,30 @@ func TestTheLengthOfWindowsStays(t *testing.T) {
 	err := sameLengths(t.Context(), b.running.Runtime, Config{Window: 10 * time.Second}.WithDefaults())
 	if !errors.As(err, &other) || other.Have == other.Asked {
 		t.Errorf("another length: %v", err)
+	}
+}
+
+// Two processes start on an empty database at the same moment: the second waits for the first and reads what it noted.
+func TestTheLengthOfWindowsIsNotedByTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, Config{})
+	_, err := b.db.Pool.Exec(t.Context(), "delete from window_lengths")
+	b.must(err)
+	tx, err := b.db.Pool.Begin(t.Context())
+	b.must(err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), "insert into window_lengths values ($1, $2)", spendName, int64(defaultWindow.Seconds()))
+	b.must(err)
+	second := make(chan error, 1)
+	go func() { second <- sameLengths(t.Context(), b.running.Runtime, Config{}.WithDefaults()) }()
+	b.eventually("the second to wait for the first", func() bool {
+		var n int
+		b.must(b.db.Pool.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into window_lengths%'`).Scan(&n))
+		return n == 1
+	})
+	b.must(tx.Commit(t.Context()))
+	if err := <-second; err != nil {
+		t.Errorf("the second to start: %v", err)
 	}
 }

@@ -142,6 +142,7 @@ func TestTwoProcessesCloseEachWindowOnce(t *testing.T) {
 	b := newBed(t)
 	stop := b.run(windowed(), "m1")
 	b.steady(0, 30, 0, 1, 2)
+	b.await("the first to own all partitions", func() bool { return b.received() == 3*30 })
 	b.runQuietly(windowed(), "m2")
 	b.await("both to own partitions", func() bool { return b.count("select coalesce(max(epoch), 0) from checkpoints") >= 2 })
 	b.steady(30, 100, 0, 1, 2)
