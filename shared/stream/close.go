@@ -27,11 +27,16 @@ var (
 // windowsAtOnce bounds what a closing reads.
 const windowsAtOnce = 8
 
-// closing is what a closing says and how far the windows are closed by it.
+// position is how far windows are closed.
+type position struct {
+	until int64  // closed whole up to here
+	key   string // and of the next window that holds anything, keys up to this one; "": none
+}
+
+// closing is what a closing says, and how far the windows are closed by it.
 type closing[A any] struct {
 	results []Result[A]
-	until   int64  // closed whole up to here
-	key     string // and of the next window that holds anything, keys up to this one; "": none
+	position
 }
 
 // Ripe implements [operator.Closing]. The watermarks of other processes can only be lower than these allow.
@@ -52,46 +57,48 @@ func (w *windower[A]) lowest() int64 {
 // it reads cannot change any more: events that would change it are late in their partitions.
 func (w *windower[A]) Look(ctx context.Context, q operator.Querier, most int) (int, error) {
 	w.closing = nil
-	from, until, err := w.horizon(ctx, q)
-	if err != nil || until <= from.until {
+	h, err := w.horizon(ctx, q)
+	if err != nil || h.until <= h.from.until {
 		return 0, err
 	}
-	ends, more, err := w.ends(ctx, q, from.until, until, min(windowsAtOnce, most))
-	if err != nil {
-		return 0, err
+	if w.ahead == nil || !w.ahead.follows(h) {
+		if w.ahead, err = w.readAhead(ctx, q, h, min(windowsAtOnce, most)); err != nil {
+			return 0, err
+		}
 	}
-	if len(ends) == 0 {
-		w.closed = until
+	if w.ahead == nil {
 		return 0, nil
 	}
-	panes, err := w.read(ctx, q, ends[0]-w.windows.size.Microseconds(), ends[len(ends)-1])
-	if err != nil {
-		return 0, err
-	}
-	found := closing[A]{until: until}
-	if more {
-		found.until = ends[len(ends)-1]
-	}
-	w.closing = w.fold(found, from, ends, panes, most)
+	w.closing = w.ahead.first(most)
 	return len(w.closing.results), nil
 }
 
 // horizon is how far the windows are closed, and how far they can be.
-func (w *windower[A]) horizon(ctx context.Context, q operator.Querier) (closing[A], int64, error) {
-	from := closing[A]{}
+type horizon struct {
+	from       position
+	until      int64
+	partitions int // that the operator reads
+}
+
+func (w *windower[A]) horizon(ctx context.Context, q operator.Querier) (horizon, error) {
+	h := horizon{until: noWatermark}
+	var lowest *int64
+	err := q.QueryRow(ctx, horizonSQL, w.name, w.topics(), int64(noWatermark)).Scan(&h.from.until, &h.from.key, &h.partitions, &lowest)
+	if err != nil {
+		return h, fmt.Errorf("read the watermarks of %s: %w", w.name, err)
+	}
+	if lowest != nil { // else some partition has said nothing yet
+		h.until = w.windows.passed(*lowest)
+	}
+	return h, nil
+}
+
+func (w *windower[A]) topics() []string {
 	topics := make([]string, len(w.from))
 	for i, s := range w.from {
 		topics[i] = s.topic.Name
 	}
-	var lowest *int64
-	err := q.QueryRow(ctx, horizonSQL, w.name, topics, int64(noWatermark)).Scan(&from.until, &from.key, &lowest)
-	if err != nil {
-		return from, 0, fmt.Errorf("read the watermarks of %s: %w", w.name, err)
-	}
-	if lowest == nil { // some partition has said nothing yet
-		return from, noWatermark, nil
-	}
-	return from, w.windows.passed(*lowest), nil
+	return topics
 }
 
 // ends are those of the first windows in (from, until] that hold anything, at most most, and whether there are more.
@@ -150,28 +157,19 @@ func (w *windower[A]) addEntries(into map[string]A, entries []byte) error {
 	return nil
 }
 
-// fold makes results of panes, in the order of windows and keys, until there are most.
-func (w *windower[A]) fold(found, from closing[A], ends []int64, panes map[int64]map[string]A, most int) *closing[A] {
-	whole := from.until
+// fold makes results of panes, in the order of windows and keys, but for those that were said.
+func (w *windower[A]) fold(from position, ends []int64, panes map[int64]map[string]A) []Result[A] {
+	var results []Result[A]
 	for i, end := range ends {
 		values := w.window(panes, end)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			if i == 0 && key <= from.key {
 				continue
 			}
-			if len(found.results) == most {
-				last := found.results[most-1]
-				found.until, found.key = whole, ""
-				if last.Window.End.UnixMicro() == end {
-					found.key = last.Key
-				}
-				return &found
-			}
-			found.results = append(found.results, Result[A]{Key: key, Window: w.windows.ending(end), Value: values[key], Revision: 1})
+			results = append(results, Result[A]{Key: key, Window: w.windows.ending(end), Value: values[key], Revision: 1})
 		}
-		whole = end
 	}
-	return &found
+	return results
 }
 
 // window adds up the panes of the window that ends then.
@@ -202,6 +200,9 @@ func (w *windower[A]) Close(ctx context.Context, tx *eventstore.Tx) error {
 		if said, err = w.differing(ctx, tx, said); err != nil {
 			return err
 		}
+	}
+	if err := w.holdPartitions(ctx, tx); err != nil {
+		return err
 	}
 	if err := w.say(tx, said); err != nil {
 		return err
@@ -236,6 +237,9 @@ func (w *windower[A]) Closed(committed bool) {
 	w.refused = !committed
 	if committed && w.closing != nil {
 		w.closed = w.closing.until
+		if w.ahead.said(w.closing); len(w.ahead.results) == 0 {
+			w.ahead = nil
+		}
 		w.metrics.closed(len(w.closing.results))
 	}
 	w.closing = nil

@@ -19,7 +19,7 @@ const revisedAtOnce = 500
 
 // noteClosed reads how far the windows are closed: whole, and of the one after it up to which key.
 func (w *windower[A]) noteClosed(ctx context.Context, q operator.Querier) error {
-	c := closing[A]{until: noWatermark}
+	c := closing[A]{position: position{until: noWatermark}}
 	var partly int64
 	err := q.QueryRow(ctx, `select closed_until, closed_key, (select coalesce(max(window_end), 0) from stream_closings c where c.operator = w.operator)
 		from stream_windows w where operator = $1`, w.name).Scan(&c.until, &c.key, &partly)

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -10,128 +9,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
-
-// made is what windows of these tests hold: how many, and how much.
-type made struct {
-	Count int `json:"n"`
-	Sum   int `json:"sum"`
-}
-
-func (m made) add(o made) made { return made{m.Count + o.Count, m.Sum + o.Sum} }
-
-// windowClosed is what is said of one.
-type windowClosed struct {
-	Key      string    `json:"key"`
-	Start    time.Time `json:"start"`
-	End      time.Time `json:"end"`
-	Count    int       `json:"n"`
-	Sum      int       `json:"sum"`
-	Revision int       `json:"revision"`
-}
-
-func (windowClosed) EventType() string  { return "shop.feira.window.closed.v1" }
-func (w windowClosed) EventKey() string { return w.Key }
-
-// worth is what a click adds: something that follows from it and nothing else.
-func worth(c clicked) int { return int(c.At.UnixMilli() % 97) }
-
-func totalOf(prefix string) Aggregation[made] {
-	return Aggregation[made]{
-		Lift:  func(r events.Recorded, _ string) made { return made{1, worth(r.Event.(clicked))} },
-		Merge: made.add,
-		Event: func(r Result[made]) events.Event {
-			return windowClosed{r.Key, r.Window.Start, r.Window.End, r.Value.Count, r.Value.Sum, r.Revision}
-		},
-		Stream: func(r Result[made]) string { return streamOf(prefix, r.Key, r.Window) },
-	}
-}
-
-func streamOf(prefix, key string, w Window) string {
-	return prefix + "-" + w.Start.Format(time.RFC3339) + "-" + key
-}
-
-// initials are the keys of a click: each of its letters.
-func initials(r events.Recorded) []string {
-	var keys []string
-	for _, l := range r.Key {
-		keys = append(keys, string(l))
-	}
-	return keys
-}
-
-func clicksIn(d time.Duration) Source {
-	return From(clicks, clicked{}).KeysBy(initials).
-		At(func(r events.Recorded) time.Time { return r.Event.(clicked).At }).Disorder(d)
-}
-
-// expected is what a naive computation that sorts and adds makes of a log: by stream.
-type expected struct {
-	results            map[string]made
-	counts             map[fate]int
-	late               map[string]fate // by event
-	lowest             time.Time       // of all watermarks
-	partitionsReported int
-}
-
-// naive computes what must be there: it walks each partition with its own watermark, then gives each event that counts
-// to every window around it.
-func naive(prefix string, from Source, w Windows, log map[int32][]operator.Record) expected {
-	want := expected{results: map[string]made{}, counts: map[fate]int{}, late: map[string]fate{}}
-	var kept []operator.Record
-	for _, records := range log {
-		highest := time.Time{}
-		for _, r := range records {
-			if r.Type == events.TickType {
-				highest = latest(highest, r.Time)
-				continue
-			}
-			at := r.Event.(clicked).At
-			firstEnd := at.Truncate(w.slide).Add(w.slide)
-			switch {
-			case at.Sub(r.RecordedAt) > from.skew:
-				want.late[r.ID] = quarantined
-			case !highest.IsZero() && !firstEnd.Add(w.lateness).After(highest.Add(-from.disorder)):
-				want.late[r.ID] = late
-			default:
-				kept = append(kept, r)
-				want.counts[counted]++
-				highest = latest(highest, at)
-			}
-			if f := want.late[r.ID]; f != "" {
-				want.counts[f]++
-			}
-		}
-		if mark := highest.Add(-from.disorder); want.partitionsReported == 0 || mark.Before(want.lowest) {
-			want.lowest = mark
-		}
-		want.partitionsReported++
-	}
-	slices.SortFunc(kept, func(a, b operator.Record) int { return a.Event.(clicked).At.Compare(b.Event.(clicked).At) })
-	for _, r := range kept {
-		c := r.Event.(clicked)
-		for start := c.At.Truncate(w.slide).Add(w.slide - w.size); !start.After(c.At); start = start.Add(w.slide) {
-			for _, key := range named(initials(r.Recorded)) {
-				name := streamOf(prefix, key, Window{Start: start})
-				want.results[name] = want.results[name].add(made{1, worth(c)})
-			}
-		}
-	}
-	return want
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
 
 // field is a database and a log, with operators that are called by hand instead of by the loop.
 type field struct {
@@ -167,12 +50,18 @@ func (f *field) begin(name string, from Source, w Windows, owners ...[]int32) {
 	f.log, f.at, f.hands = map[int32][]operator.Record{}, map[int32]int{}, nil
 	for _, owns := range owners {
 		for _, p := range owns {
-			f.exec(`insert into checkpoints (operator, topic, partition, next_offset, source_position, adopt, epoch, topic_id)
-				values ($1, $2, $3, 0, 0, false, 1, '')`, name, clicks.Name, p)
-			f.log[p] = nil
+			f.own(name, p)
 		}
 		f.hands = append(f.hands, f.restored(owns))
 	}
+}
+
+// own gives the operator a partition.
+func (f *field) own(name string, partition int32) {
+	f.t.Helper()
+	f.exec(`insert into checkpoints (operator, topic, partition, next_offset, source_position, adopt, epoch, topic_id)
+		values ($1, $2, $3, 0, 0, false, 1, '')`, name, clicks.Name, partition)
+	f.log[partition] = nil
 }
 
 // restored is a process that has just started.
@@ -267,18 +156,42 @@ func (f *field) close(h *hand, most int, commit bool) int {
 	if n == 0 {
 		return 0
 	}
+	if commit {
+		if err := f.tryClose(h); err != nil {
+			f.t.Fatal(err)
+		}
+		return n
+	}
 	tx := f.open()
 	defer tx.Rollback()
 	if err := h.Close(f.t.Context(), tx); err != nil {
 		f.t.Fatal(err)
 	}
-	if !commit {
-		return n
-	}
-	if err := tx.Commit(f.t.Context(), "op_commit", f.checkpoints(map[int32]int{0: f.at[0]})...); err != nil {
-		f.t.Fatal(err)
-	}
 	return n
+}
+
+// tryClose has a process say what it has found.
+func (f *field) tryClose(h *hand) error {
+	f.t.Helper()
+	tx := f.open()
+	defer tx.Rollback()
+	if err := h.Close(f.t.Context(), tx); err != nil {
+		return err
+	}
+	return tx.Commit(f.t.Context(), "op_commit", f.checkpoints(map[int32]int{0: f.at[0]})...)
+}
+
+// awaitLock waits until a statement waits for another's lock.
+func (f *field) awaitLock(statement string) {
+	f.t.Helper()
+	deadline := time.Now().Add(patience)
+	for f.count(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+		and query like '%' || $1 || '%'`, statement) == 0 {
+		if time.Now().After(deadline) {
+			f.t.Fatalf("waited in vain for a lock of: %s", statement)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // finish applies and closes all that is left.
@@ -291,89 +204,6 @@ func (f *field) finish() {
 	}
 	for f.close(f.hands[0], 1000, true) > 0 {
 		f.hands[0].Closed(true)
-	}
-}
-
-// said are the results in the store, by stream, of the revision that stands.
-func (f *field) said() map[string]windowClosed {
-	f.t.Helper()
-	return said(f.t, f.db, f.name)
-}
-
-func said(tb testing.TB, db *pgtest.DB, name string) map[string]windowClosed {
-	tb.Helper()
-	rows, err := db.Pool.Query(context.Background(), `select distinct on (stream) stream, data from events
-		where stream like $1 || '-%' order by stream, version desc`, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	all := map[string]windowClosed{}
-	var stream string
-	var w windowClosed
-	if _, err := pgx.ForEachRow(rows, []any{&stream, &w}, func() error {
-		all[stream] = w
-		w = windowClosed{}
-		return nil
-	}); err != nil {
-		tb.Fatal(err)
-	}
-	return all
-}
-
-// agrees demands what the naive computation says, of windows that have closed and in the ledger.
-func (f *field) agrees() expected {
-	f.t.Helper()
-	want := naive(f.name, f.from, f.w, f.log)
-	f.sameResults(want, 1)
-	var received int
-	got := map[fate]int{}
-	var c, l, q int
-	if err := f.db.Pool.QueryRow(f.t.Context(), `select sum(received), sum(counted), sum(late), sum(quarantined)
-		from stream_watermarks where operator = $1`, f.name).Scan(&received, &c, &l, &q); err != nil {
-		f.t.Fatal(err)
-	}
-	for what, n := range map[fate]int{counted: c, late: l, quarantined: q} {
-		if n > 0 {
-			got[what] = n
-		}
-	}
-	if !maps.Equal(got, want.counts) || received != c+l+q {
-		f.t.Errorf("of %d events received became %v, want %v", received, got, want.counts)
-	}
-	f.sameLate(want)
-	return want
-}
-
-func (f *field) sameResults(want expected, revision int) {
-	f.t.Helper()
-	got := f.said()
-	for name, w := range want.results {
-		if g := got[name]; (made{g.Count, g.Sum}) != w || g.Revision != revision {
-			f.t.Errorf("%s is %+v, want %+v in revision %d", name, g, w, revision)
-		}
-	}
-	if len(got) != len(want.results) {
-		f.t.Errorf("%d results, want %d", len(got), len(want.results))
-	}
-}
-
-func (f *field) sameLate(want expected) {
-	f.t.Helper()
-	rows, err := f.db.Pool.Query(f.t.Context(), "select id, reason from stream_late where operator = $1", f.name)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	got := map[string]fate{}
-	var id string
-	var why fate
-	if _, err := pgx.ForEachRow(rows, []any{&id, &why}, func() error {
-		got[id] = why
-		return nil
-	}); err != nil {
-		f.t.Fatal(err)
-	}
-	if !maps.Equal(got, want.late) {
-		f.t.Errorf("%d events are in the table of late ones, want %d: %v", len(got), len(want.late), fmt.Sprint(got, want.late))
 	}
 }
 

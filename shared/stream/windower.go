@@ -42,12 +42,12 @@ type windower[A any] struct {
 	bytes      int         // of partial values, that the last Apply saved
 
 	closing *closing[A] // found by the last Look
+	ahead   *ahead[A]   // read, and not said yet
 	closed  int64       // no window that ends up to here is open, as far as this process knows
 	refused bool        // the last closing was rolled back
 
 	history *harvest[A] // of a computation over the whole history; nil: none
 	partly  int64       // end of the last window that anything was said of, for that computation
-
 }
 
 var (
@@ -232,7 +232,7 @@ func (w *windower[A]) CheckpointBytes() int { return w.bytes }
 
 // Restore reads how far a partition's event time has come.
 func (w *windower[A]) Restore(ctx context.Context, q operator.Querier, c operator.Claim) error {
-	until, err := w.closedUntil(ctx, q)
+	until, err := w.enrol(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -251,25 +251,15 @@ func (w *windower[A]) Restore(ctx context.Context, q operator.Querier, c operato
 	default:
 		w.watermarks[p] = noWatermark
 	}
-	w.closed, w.closing = until, nil
+	w.closed, w.closing, w.ahead = until, nil, nil
 	w.show()
 	return w.restoreRows(ctx, q, c)
-}
-
-// closedUntil is the end of the newest window that is closed whole.
-func (w *windower[A]) closedUntil(ctx context.Context, q operator.Querier) (int64, error) {
-	until := int64(noWatermark)
-	err := q.QueryRow(ctx, "select closed_until from stream_windows where operator = $1", w.name).Scan(&until)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, fmt.Errorf("read how far the windows of %s are closed: %w", w.name, err)
-	}
-	return until, nil
 }
 
 // Release forgets a partition that is not owned any more.
 func (w *windower[A]) Release(c operator.Claim) {
 	delete(w.watermarks, shardKey{c.Topic, c.Partition})
 	w.forgetRows(shardKey{c.Topic, c.Partition})
-	w.closing = nil
+	w.closing, w.ahead = nil, nil
 	w.show()
 }

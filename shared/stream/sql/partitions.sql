@@ -1,0 +1,1 @@
+select count(*) from checkpoints where operator = $1 and topic = any ($2)
