@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/feira-shop/feira/shared/faulttest"
@@ -120,7 +121,8 @@ func (b *book) goTest(ctx context.Context, t test, env []string) result {
 		args = append(args, "-tags", "e2e")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, t.Package)...) //nolint:gosec // names found in the tree
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}             // go test does not tell the test that it was interrupted
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Env = append(os.Environ(), "FEIRA_FAULTS_SEED="+fmt.Sprint(b.Seed), "FEIRA_FAULTS_REPORT="+reports)
 	if env == nil { // mutants are noticed by the short run

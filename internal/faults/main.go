@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,7 +23,7 @@ type options struct {
 	Tests   bool    `default:"true" negatable:"" help:"Run the fault tests."`
 	Mutants bool    `default:"true" negatable:"" help:"Run the mutants."`
 	E2E     bool    `name:"e2e" default:"true" negatable:"" help:"Also what runs on real Kafka and Postgres; needs Docker, and make images."`
-	Jobs    int     `short:"j" default:"1" help:"So many at a time; what measures time needs a core of its own."`
+	Jobs    int     `short:"j" default:"1" help:"So many at a time; what runs many processes is alone."`
 	Fresh   bool    `help:"Forget what has passed."`
 	Report  string  `default:"docs/faults.md" help:"File of the report; written when nothing is left to run and nothing was left out."`
 
@@ -78,37 +78,53 @@ func (o *options) all(ctx context.Context) error {
 	return writeReport(o.Report, book, steps)
 }
 
-// work runs the steps that have not passed yet, so many at a time, and counts those that fail.
+// work runs the steps that have not passed yet, those that need the machine first and alone, the others so many at a time,
+// and counts those that fail.
 func (o *options) work(ctx context.Context, b *book, steps []step) (failed int, err error) {
 	p := newProgress(len(steps))
 	defer p.close()
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(o.Jobs)
+	var alone, others []step
 	for _, s := range steps {
 		if _, done := b.result(s); done {
 			p.known()
-			continue
+		} else if s.alone() {
+			alone = append(alone, s)
+		} else {
+			others = append(others, s)
 		}
-		group.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			end := p.begin(s.name())
-			r := s.run(ctx, b)
-			end(r)
-			if ctx.Err() != nil {
-				return ctx.Err() // it was interrupted, that is no result
-			}
-			if !r.Good {
-				mu.Lock()
-				defer mu.Unlock()
-				failed++
-			}
-			return b.keep(s, r)
-		})
 	}
-	return failed, group.Wait()
+	var count atomic.Int64
+	for _, part := range []struct {
+		steps []step
+		jobs  int
+	}{{alone, 1}, {others, o.Jobs}} {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(part.jobs)
+		for _, s := range part.steps {
+			group.Go(func() error { return one(ctx, b, p, s, &count) })
+		}
+		if err := group.Wait(); err != nil {
+			return int(count.Load()), err
+		}
+	}
+	return int(count.Load()), nil
+}
+
+// one runs a step, unless the run was interrupted.
+func one(ctx context.Context, b *book, p *progress, s step, failed *atomic.Int64) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	end := p.begin(s.name())
+	r := s.run(ctx, b)
+	end(r)
+	if ctx.Err() != nil {
+		return ctx.Err() // it was interrupted, that is no result
+	}
+	if !r.Good {
+		failed.Add(1)
+	}
+	return b.keep(s, r)
 }
 
 // steps are the tests and the mutants that were asked for.
@@ -130,6 +146,7 @@ func (o *options) steps(tests []test) []step {
 // step is a test or a mutant.
 type step interface {
 	name() string
+	alone() bool
 	run(ctx context.Context, b *book) result
 }
 

@@ -191,6 +191,19 @@ var operatorMutants = []mutant{
 		test:       test{Package: "./shared/stream", Test: "TestFaultWindowsInAnyOrder"},
 	},
 	{
+		Protection: "the count of partitions in a closing",
+		File:       "shared/stream/ahead.go",
+		Old:        "if n != w.ahead.partitions {",
+		New:        "if n < 0 {",
+		test:       test{Package: "./shared/stream", Test: "TestAPartitionIsAddedBeforeAClosing"},
+	},
+	{
+		Protection: "the lock on which an added partition waits for a closing",
+		File:       "shared/stream/ahead.go",
+		Old:        " for update",
+		test:       test{Package: "./shared/stream", Test: "TestAPartitionIsAddedDuringAClosing"},
+	},
+	{
 		Protection: "the discarding of watermarks after a rollback",
 		File:       "shared/stream/windower.go",
 		Old:        "if committed && w.pending != nil {",

@@ -9,6 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/faulttest"
 )
 
 // remembered is a state with so many cards, and an authorisation of each, later than what is remembered.
@@ -79,14 +80,18 @@ func regular(purchases int) Profile {
 // percentile. The best of many short runs counts: else the slowest decision in a hundred is one that had to wait for
 // others on the machine. Every round but the first finds the memory that it needs in the process's hands, as in a
 // service that runs; before, each new page of it costs a microsecond.
-func TestADecisionIsUnderTwoMicrosecondsAtThe99thPercentile(t *testing.T) {
+func TestFaultADecisionAtThe99thPercentile(t *testing.T) {
+	fault := faulttest.Begin(t, faulttest.Plan{
+		Name: "A decision at the 99th percentile",
+		Does: "50,000 cards new and old, one payment in ten held and explained: 99 of 100 decisions take at most 2 µs in the best thousand",
+	})
 	const rounds, patience, each, all = 4, 20 * time.Second, 1000, 50_000
 	kinds := []Profile{{}, {}, {}, {}, regular(1), regular(1), regular(1), regular(3), regular(3), regular(20)}
 	fresh := make([]Profile, all)
 	for i := range fresh {
 		fresh[i], _ = builtIn.Apply(kinds[i%len(kinds)], paying("before", time.Minute, int64(1000+i%500)), false)
 	}
-	const company = 2 // tests of other packages run at the same time, and share the processor's caches
+	company := time.Duration(fault.Times(2, 1)) // in a short run tests of other packages share the processor's caches
 	limit, began := company*2*time.Microsecond*slowdown, time.Now()
 	best, state := time.Hour, make([]Profile, all)
 	for round := 0; round < rounds || best > limit && time.Since(began) < patience; round++ { // others may be busy for long
@@ -96,9 +101,9 @@ func TestADecisionIsUnderTwoMicrosecondsAtThe99thPercentile(t *testing.T) {
 			best = min(best, slowest(t, state[from:from+each]))
 		}
 	}
-	t.Logf("99 %% of decisions take at most %v", best)
+	fault.Found("99 % of decisions take at most", best.String())
 	if best > limit {
-		t.Errorf("99 %% of decisions take up to %v, at most %v is allowed, and half of that when nothing else runs", best, limit)
+		t.Errorf("99 %% of decisions take up to %v, at most %v is allowed", best, limit)
 	}
 }
 

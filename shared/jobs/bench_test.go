@@ -3,16 +3,14 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
 // benchJobs is how many jobs one round does.
@@ -25,8 +23,10 @@ func BenchmarkOutcome(b *testing.B) {
 	bed := newBed(b)
 	must(b, Pause(b.Context(), bed.db.Pool))
 	bed.start(Work(spec(receipt)))
-	postmaster := parentOf(b, one[int](b, bed.db.Pool, "select pg_backend_pid()"))
-	cpu := func() time.Duration { return ownCPU(b) + childrenCPU(b, postmaster) }
+	cpu := func() time.Duration {
+		own, server := pgtest.CPU(b, bed.db.Pool)
+		return own + server
+	}
 
 	var insert, outcome, wall time.Duration
 	for round := 0; b.Loop(); round++ {
@@ -62,52 +62,4 @@ func (b *bed) askMany(prefix string, n int) {
 		})
 	}
 	callers.Wait()
-}
-
-func ownCPU(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// clockTick is the unit of /proc/<pid>/stat.
-const clockTick = 10 * time.Millisecond
-
-// stat is the parent and the CPU time of a process, with that of its children that ended.
-func stat(pid string) (parent int, cpu time.Duration, ok bool) {
-	data, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return 0, 0, false
-	}
-	fields := strings.Fields(string(data)[strings.LastIndex(string(data), ")")+1:])
-	parent, _ = strconv.Atoi(fields[1])
-	var ticks int
-	for _, f := range fields[11:15] {
-		n, _ := strconv.Atoi(f)
-		ticks += n
-	}
-	return parent, time.Duration(ticks) * clockTick, true
-}
-
-func parentOf(b *testing.B, pid int) int {
-	b.Helper()
-	parent, _, ok := stat(strconv.Itoa(pid))
-	if !ok {
-		b.Fatal("no /proc")
-	}
-	return parent
-}
-
-func childrenCPU(b *testing.B, postmaster int) time.Duration {
-	b.Helper()
-	entries, err := os.ReadDir("/proc")
-	must(b, err)
-	_, sum, _ := stat(strconv.Itoa(postmaster))
-	for _, e := range entries {
-		if parent, cpu, ok := stat(e.Name()); ok && parent == postmaster {
-			sum += cpu
-		}
-	}
-	return sum
 }

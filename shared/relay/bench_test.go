@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -40,7 +39,7 @@ from generate_series(1, $2::int) n`, placed, stored)
 		if err != nil {
 			b.Fatal(err)
 		}
-		cpu, began := cpuTime(b), time.Now()
+		cpu, began := pgtest.OwnCPU(b), time.Now()
 		b.StartTimer()
 		for more := true; more; {
 			if more, err = l.round(context.Background()); err != nil {
@@ -48,7 +47,7 @@ from generate_series(1, $2::int) n`, placed, stored)
 			}
 		}
 		b.StopTimer()
-		took, cpu := time.Since(began), cpuTime(b)-cpu
+		took, cpu := time.Since(began), pgtest.OwnCPU(b)-cpu
 		b.ReportMetric(stored/took.Seconds(), "events/s")
 		b.ReportMetric(float64(cpu.Microseconds())/stored, "cpu-µs/event")
 		if l.position != stored {
@@ -85,14 +84,4 @@ func benchBroker(b *testing.B) []string {
 		b.Fatal(err)
 	}
 	return []string{strings.TrimSpace(line)}
-}
-
-// cpuTime is what this process has used so far.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -1,23 +1,14 @@
 package stream
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
+	"github.com/feira-shop/feira/shared/stream/streamtest"
 )
-
-// processCPU is what this process has used so far, all threads, the garbage collector's included.
-func processCPU(tb testing.TB) time.Duration {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // cardShop is the operator in memory, with one partition claimed.
 func cardShop() *processor[cards] {
@@ -45,20 +36,16 @@ func BenchmarkCards(b *testing.B) {
 			b.ResetTimer()
 			for done := 0; done < b.N; {
 				b.StopTimer()
-				wires := make([]wire, 0, 20*benchBatch)
+				wires := make([]streamtest.Wire, 0, 20*benchBatch)
 				for len(wires) < cap(wires) {
-					wires = append(wires, t.next())
+					wires = append(wires, t.next(b))
 				}
 				b.StartTimer()
-				begun := processCPU(b)
+				begun := pgtest.OwnCPU(b)
 				for len(wires) > 0 && done < b.N {
 					batch = batch[:0]
 					for i := range wires[:benchBatch] {
-						r, err := wires[i].read(registry)
-						if err != nil {
-							b.Fatal(err)
-						}
-						batch = append(batch, r)
+						batch = append(batch, wires[i].Read(b, registry))
 					}
 					wires = wires[benchBatch:]
 					done += benchBatch
@@ -66,7 +53,7 @@ func BenchmarkCards(b *testing.B) {
 						p.work(b, batch, bench.stages > 2)
 					}
 				}
-				cpu += processCPU(b) - begun
+				cpu += pgtest.OwnCPU(b) - begun
 			}
 			b.ReportMetric(float64(b.N)/cpu.Seconds(), "events/cpu-s")
 			b.ReportMetric(float64(len(p.shards[shardKey{topic: events.Payments.Name}].keys)), "keys")

@@ -1,17 +1,16 @@
 package stream
 
 import (
-	"encoding/json"
 	"fmt"
-	"iter"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/money"
-	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/stream/streamtest"
 )
 
 // What is measured: payments of very many cards, each less than five seconds from another of the same card, amount and
@@ -135,30 +134,13 @@ type traffic struct {
 	n     int
 }
 
-// wire is a record as a consumer gets it.
-type wire struct {
-	key, value []byte
-	headers    []events.Header
-	names      [][2][]byte
-	offset     int64
-}
-
-func (w *wire) pairs() iter.Seq2[[]byte, []byte] {
-	return func(yield func([]byte, []byte) bool) {
-		for _, h := range w.names {
-			if !yield(h[0], h[1]) {
-				return
-			}
-		}
-	}
-}
-
 // at is the event time of the n-th payment.
 func (t *traffic) at(n int) time.Time {
 	return epoch.Add(time.Duration(n) * (window / time.Duration(t.cards)))
 }
 
-func (t *traffic) next() wire {
+func (t *traffic) next(tb testing.TB) streamtest.Wire {
+	tb.Helper()
 	card, at := t.n*7919%t.cards, t.at(t.n)
 	if t.n%10 == 9 {
 		card = (t.n - 5) * 7919 % t.cards
@@ -168,28 +150,7 @@ func (t *traffic) next() wire {
 		Order: uuid.NewString(), Payment: id, Customer: uuid.NewString(), PurchasedAt: at.Add(-time.Duration(card%7) * 100 * time.Millisecond),
 		CardFingerprint: fmt.Sprintf("fp_%016x", card), Amount: money.BRL(int64(1000 + card%50)),
 	}}
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic(err) // a test's own event
-	}
+	meta := events.Meta{ID: uuid.NewString(), Time: at, Correlation: id, Causation: id, Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
 	t.n++
-	r := events.Recorded{
-		Meta: events.Meta{ID: uuid.NewString(), Time: at, Correlation: id, Causation: id, Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
-		Type: e.EventType(), Source: events.Payments.Source(), Subject: "payment-" + id, Key: e.EventKey(),
-		Sequence: int64(t.n), Previous: int64(t.n - 1), HasPrevious: true, RecordedAt: at, Data: data,
-	}
-	w := wire{key: []byte(r.Key), value: data, offset: int64(t.n - 1), headers: events.Headers(r)}
-	for _, h := range w.headers {
-		w.names = append(w.names, [2][]byte{[]byte(h.Key), []byte(h.Value)})
-	}
-	return w
-}
-
-// read decodes a record as the operator does.
-func (w *wire) read(registry *events.Registry) (operator.Record, error) {
-	rec, err := events.FromHeaders(w.key, w.value, w.pairs())
-	if err == nil {
-		rec.Event, err = registry.Decode(rec.Type, rec.Data)
-	}
-	return operator.Record{Recorded: rec, Topic: events.Payments.Name, Offset: w.offset}, err
+	return streamtest.Wired(tb, events.Payments, int64(t.n-1), meta, e)
 }

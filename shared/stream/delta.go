@@ -68,16 +68,13 @@ func (p *processor[S]) write(r *row, c *change[S], watermark int64) (err error) 
 
 // appendEntry writes an entry as [saved] is read.
 func appendEntry[S any](b []byte, key string, e *entry[S], dead bool) ([]byte, error) {
-	b = append(b, `{"k":`...)
-	b, err := appendText(b, key)
-	if err != nil {
-		return b, err
-	}
+	b = AppendText(append(b, `{"k":`...), key)
 	if dead {
 		return append(b, '}'), nil
 	}
 	b = strconv.AppendInt(append(b, `,"u":`...), e.until, 10)
 	b = append(b, `,"s":`...)
+	var err error
 	if s, ok := any(&e.state).(AppendJSON); ok {
 		b, err = s.AppendJSON(b)
 	} else {
@@ -88,17 +85,20 @@ func appendEntry[S any](b []byte, key string, e *entry[S], dead bool) ([]byte, e
 	return append(b, '}'), err
 }
 
-// appendText writes a string; most keys need no escapes.
-func appendText(b []byte, s string) ([]byte, error) {
+// AppendText appends a string as encoding/json would write it; most need no escapes.
+func AppendText(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			text, err := json.Marshal(s)
-			return append(b, text...), err
+			if err != nil {
+				panic("shared/stream: a string that JSON cannot hold: " + err.Error()) // there is none
+			}
+			return append(b, text...)
 		}
 	}
 	b = append(b, '"')
 	b = append(b, s...)
-	return append(b, '"'), nil
+	return append(b, '"')
 }
 
 // fold enters a row of the log.

@@ -39,12 +39,8 @@ func (b *bed) pay(tr *traffic, n int) (held int) {
 	p := restore(b.t, disk{}, cardSource(), cardRule(), shardKey{topic: events.Payments.Name})
 	registry := events.NewRegistry()
 	for range n {
-		w := tr.next()
-		r, err := w.read(registry)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if err := p.Recompute(r, func(_ string, e events.Event) error {
+		w := tr.next(b.t)
+		if err := p.Recompute(w.Read(b.t, registry), func(_ string, e events.Event) error {
 			if _, is := e.(events.PurchaseHeld); is {
 				held++
 			}
@@ -52,11 +48,7 @@ func (b *bed) pay(tr *traffic, n int) (held int) {
 		}); err != nil {
 			b.t.Fatal(err)
 		}
-		out := &kgo.Record{Topic: events.Payments.Name, Key: w.key, Value: w.value}
-		for _, h := range w.headers {
-			out.Headers = append(out.Headers, kgo.RecordHeader{Key: h.Key, Value: []byte(h.Value)})
-		}
-		b.client.Produce(context.Background(), out, func(_ *kgo.Record, err error) {
+		b.client.Produce(context.Background(), w.Record(), func(_ *kgo.Record, err error) {
 			if err != nil {
 				b.t.Errorf("publish: %v", err)
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/faulttest"
 	"github.com/feira-shop/feira/shared/operator"
+	"github.com/feira-shop/feira/shared/pg/pgtest"
+	"github.com/feira-shop/feira/shared/stream/streamtest"
 )
 
 // What a million cards may cost, on one core of a server. Other processes share the machine, so of the stretches of a
@@ -63,9 +65,9 @@ func TestFaultOneMillionCards(t *testing.T) {
 	registry := events.NewRegistry()
 	held := 0
 	for tr.n < 3*tr.cards {
-		wires := make([]wire, stretch)
+		wires := make([]streamtest.Wire, stretch)
 		for i := range wires {
-			wires[i] = tr.next()
+			wires[i] = tr.next(t)
 		}
 		held += p.measure(t, d, f, registry, wires)
 		f.keys = max(f.keys, len(p.shards[part].keys))
@@ -108,20 +110,16 @@ func TestFaultOneMillionCards(t *testing.T) {
 }
 
 // measure works a stretch off, and says how many payments were held.
-func (p *processor[S]) measure(t *testing.T, d disk, f *figures, registry *events.Registry, wires []wire) (held int) {
+func (p *processor[S]) measure(t *testing.T, d disk, f *figures, registry *events.Registry, wires []streamtest.Wire) (held int) {
 	t.Helper()
 	decisions, pauses := make([]time.Duration, 0, len(wires)), make([]time.Duration, 0, len(wires)/benchBatch)
 	var cpu time.Duration
 	batch := make([]operator.Record, 0, benchBatch)
 	for chunk := range slices.Chunk(wires, benchBatch) {
-		begun := processCPU(t)
+		begun := pgtest.OwnCPU(t)
 		batch = batch[:0]
 		for i := range chunk {
-			r, err := chunk[i].read(registry)
-			if err != nil {
-				t.Fatal(err)
-			}
-			batch = append(batch, r)
+			batch = append(batch, chunk[i].Read(t, registry))
 		}
 		said := answers{of: make(map[string]bool, len(batch))}
 		last := time.Now()
@@ -146,7 +144,7 @@ func (p *processor[S]) measure(t *testing.T, d disk, f *figures, registry *event
 		last = time.Now()
 		p.Settle(true)
 		pauses = append(pauses, took+time.Since(last))
-		cpu += processCPU(t) - begun
+		cpu += pgtest.OwnCPU(t) - begun
 	}
 	f.best(cpu, decisions, pauses)
 	return held

@@ -13,19 +13,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// CPU is the processor time used so far, from the operating system (Linux): by this process, and by the database
-// server with all of its sessions. Benchmarks report differences of it.
-func CPU(tb testing.TB, pool *pgxpool.Pool) (own, server time.Duration) {
+// OwnCPU is the processor time that this process has used so far: all of its threads, the garbage collector's included.
+func OwnCPU(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		tb.Fatal(err)
 	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// CPU is the processor time used so far, from the operating system (Linux): by this process, and by the database
+// server with all of its sessions. Benchmarks report differences of it.
+func CPU(tb testing.TB, pool *pgxpool.Pool) (own, server time.Duration) {
+	tb.Helper()
 	var session int
 	if err := pool.QueryRow(tb.Context(), "select pg_backend_pid()").Scan(&session); err != nil {
 		tb.Fatal(err)
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), treeCPU(tb, stat(tb, session).parent)
+	return OwnCPU(tb), treeCPU(tb, stat(tb, session).parent)
 }
 
 type procStat struct {

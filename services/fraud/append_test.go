@@ -1,0 +1,46 @@
+package fraud
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// What is written by hand is what encoding/json writes, and is read as it.
+func TestAProfileIsWrittenAsEncodingJSONDoes(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(6, 6))
+	texts := []string{"", "BRL", "pay-1", `a "quoted" \ one`, "ação <&> \u2028", "\x00\x1f\x7f", "\xff not utf-8"}
+	numbers := []float64{0, math.Copysign(0, -1), 1, 1999.5, 1.0 / 3, 1e-7, 123456789e13, 1e21, -2.5e30, math.SmallestNonzeroFloat64, math.MaxFloat64}
+	text := func() string { return texts[random.IntN(len(texts))] }
+	number := func() float64 { return numbers[random.IntN(len(numbers))] }
+	for range 2000 {
+		var c Profile
+		for range random.IntN(3) {
+			c.Recent = append(c.Recent, Purchase{text(), text(), random.Int64(), -random.Int64(), text()})
+		}
+		for range random.IntN(3) {
+			c.Minute = append(c.Minute, Bucket{random.Int64(), random.Int64(), -random.Int64(), text()})
+			c.Hour = append(c.Hour, Bucket{random.Int64(), 0, random.Int64(), text()})
+		}
+		for range random.IntN(3) {
+			c.Amounts = append(c.Amounts, Amounts{text(), random.Int64(), number(), number()})
+		}
+		c.First, c.Last = int64(random.IntN(2))*random.Int64(), int64(random.IntN(2))*random.Int64()
+		want, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := c.AppendJSON([]byte("before"))
+		if err != nil || string(have) != "before"+string(want) {
+			t.Fatalf("%s, %v, want %s", have, err, want)
+		}
+	}
+	if _, err := (Profile{Amounts: []Amounts{{Mean: math.NaN()}}}).AppendJSON(nil); err == nil {
+		t.Error("a mean that is no number was written")
+	}
+	if _, err := (Profile{Amounts: []Amounts{{Squares: math.Inf(1)}}}).AppendJSON(nil); err == nil {
+		t.Error("an endless sum was written")
+	}
+}
