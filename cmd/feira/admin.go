@@ -23,6 +23,7 @@ type adminCmd struct {
 	Pause     pauseCmd      `cmd:"" help:"Have an operator take nothing more, or all operators and jobs of a service."`
 	Resume    resumeCmd     `cmd:"" help:"Have it go on exactly where it was, also after a named stop whose cause was mended."`
 	Parked    parkedCmd     `cmd:"" help:"Records that could not be applied."`
+	Late      lateCmd       `cmd:"" help:"Events that came too late for an operator to be counted, or whose time cannot be true, and by how much."`
 	Rebuild   rebuildCmd    `cmd:"" help:"Make the states of a service's streams, or the tables of an operator, anew from the events."`
 	AcceptGap acceptGapCmd  `cmd:"" help:"Go on behind a hole in a partition, without the events that are missing."`
 	FillGap   fillGapCmd    `cmd:"" help:"Fill a hole in a partition with the events of their owner's store."`

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -66,11 +67,33 @@ func TestDemoKilledInTheMiddleOfAWindowGivesTheSumsOfOneThatWasNot(t *testing.T)
 		replayed := demo.feira(t, "admin", "rebuild", name, "--dry-run").ok(t)
 		has(t, replayed, "0 missing, 0 different", "nothing was changed")
 	}
+	lateEventsAreListed(t, demo, analytics)
 	call(t, nil, "demo", "--listen=127.0.0.1:0", "--kafka-listen=127.0.0.1:0", "--data="+dir).fails(t, "another demo")
 	if code, took := demo.stop(syscall.SIGINT); code != 0 {
 		t.Errorf("exit code %d after %s", code, took)
 	}
 	call(t, nil, "demo", "--listen=127.0.0.1:0", "--kafka-listen=127.0.0.1:0", "--data="+dir, "--window=20s").fails(t, "10s", "--window", "--data")
+}
+
+// lateEventsAreListed looks at what the windows did not count, and at two events that were noted by hand.
+func lateEventsAreListed(t *testing.T, demo *running, analytics *pgxpool.Pool) {
+	t.Helper()
+	late := func(operator string) result { return demo.feira(t, "admin", "late", operator) }
+	has(t, late("analytics.clicks").ok(t), "nothing was late for analytics.clicks")
+	before := one[int64](t, analytics, "select count(*) from stream_late where operator = 'analytics.spend'")
+	exec1(t, analytics, `insert into stream_late (operator, topic, partition, "offset", reason, key, id, event_time, watermark, recorded_at, noted_at)
+		values ('analytics.spend', 'payments', 1, 77, 'late', 'BRL ana', 'e1', 1711900000000000, 1711900090500000, null, now() + interval '1 hour')`)
+	exec1(t, analytics, `insert into stream_late (operator, topic, partition, "offset", reason, key, id, event_time, watermark, recorded_at, noted_at)
+		values ('analytics.spend', 'payments', 2, 78, 'quarantined', 'BRL bia', 'e2', 1711900000000000, 1711890000000000, 1711899700000000, now() + interval '1 hour')`)
+	said := late("analytics.spend").ok(t)
+	if n := strings.Count(said, "\n") - 1; int64(n) != min(50, before+2) {
+		t.Errorf("%d rows are listed, want %d", n, before+2)
+	}
+	has(t, said, "payments/1/77", "BRL ana", "2024-03-31T15:46:40Z  1m30.5s", "payments/2/78", "quarantined", "5m0s")
+	exec1(t, analytics, "delete from stream_late where id = 'e1'")
+	exec1(t, analytics, "delete from stream_late where id = 'e2'")
+	late("loyalty.account").fails(t, "no operator that goes by event time")
+	late("analytics").fails(t, "is no operator", "feira admin operators")
 }
 
 // shownSpend is what an operator is shown of closed windows that end up to then.

@@ -39,4 +39,6 @@
 // What is kept follows from the topic alone, so operator.Rebuild makes it anew beside the running operator, replaces what
 // was saved, and compares what was said. It must have the disorder that the running operator has. The result of a closed
 // window that differs gets its next revision.
+//
+// docs/event-time.md tells the whole of it, with pictures and how to choose bounds.
 package stream
