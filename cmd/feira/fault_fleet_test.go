@@ -133,12 +133,13 @@ type crowd struct {
 	outcome chan error
 }
 
-// startCrowd has so many people a second order at a shop, who repeat what was not answered.
-func startCrowd(t *testing.T, run *faulttest.Run, shop, keyFile string, perSecond float64) *crowd {
+// startCrowd has so many people a second order at a shop, who repeat what was not answered, with so many cards; 0: each
+// order has one of its own.
+func startCrowd(t *testing.T, run *faulttest.Run, shop, keyFile string, perSecond float64, cards int64) *crowd {
 	t.Helper()
 	key := keyOf(t, keyFile)
 	all, err := shoppers.New(shoppers.Options{
-		BaseURL: shop, Rate: perSecond, Seed: run.Dice().Uint64(), Settle: patience,
+		BaseURL: shop, Rate: perSecond, Cards: cards, Seed: run.Dice().Uint64(), Settle: patience,
 		Token:         func(customer string) string { return sign(key, customer, auth.Customer) },
 		OperatorToken: func() string { return sign(key, "keeper", auth.Operator) },
 	})

@@ -72,7 +72,7 @@ func TestFaultServicesKilled(t *testing.T) {
 	f.mustRun("orders").kill() // which knows the products now
 	catalog.kill()
 	url := f.openShop()
-	people := startCrowd(t, run, url, f.demo.env["FEIRA_TOKEN_KEY"], 10)
+	people := startCrowd(t, run, url, f.demo.env["FEIRA_TOKEN_KEY"], 10, 0)
 	stop := changePrices(t, url, f.demo.env["FEIRA_TOKEN_KEY"])
 	var lanes errgroup.Group
 	for _, d := range shop.Services(shop.Config{}) {

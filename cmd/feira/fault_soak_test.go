@@ -17,6 +17,9 @@ import (
 const (
 	soakFor  = 20 * time.Minute
 	soakRate = 50 // orders a second
+	// soakCards come back every two minutes. Each card that is new makes what fraud remembers larger, by some 900 bytes for
+	// 90 days, as it should; what must not grow is what a process holds besides.
+	soakCards = 6000
 	// A process is warm, and its figures say something, in runs of at least this length.
 	warmAfter = 4 * time.Minute
 	// growth is how much more of anything a process may hold in the last quarter of a run than in the second.
@@ -36,7 +39,7 @@ func TestFaultSoak(t *testing.T) {
 		every = 3 * time.Second
 	}
 	s := newSoak(t, run)
-	people := startCrowd(t, run, "http://"+s.address["kept"], s.tokenKey, soakRate)
+	people := startCrowd(t, run, "http://"+s.address["kept"], s.tokenKey, soakRate, soakCards)
 	var seen []figures
 	for end, next, sample := time.Now().Add(length), time.After(every), time.Tick(time.Second); time.Now().Before(end); {
 		select {

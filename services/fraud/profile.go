@@ -166,14 +166,30 @@ func (c Profile) Until(forget time.Duration) time.Time {
 	if c.Last != 0 {
 		last = c.Last + int64(forget)
 	}
-	for i := range c.Recent {
-		last = max(last, c.Recent[i].At+int64(Window))
-	}
-	last = max(last, c.Minute.until(quick), c.Hour.until(slow))
+	last = max(last, c.purchased(), c.Minute.until(quick), c.Hour.until(slow))
 	if last == 0 {
 		return time.Time{}
 	}
 	return time.Unix(0, last)
+}
+
+// TrimAt is the event time behind which [Profile.Trim] leaves nothing of purchases and sums, only what is usual on the
+// card; zero when there are none.
+func (c Profile) TrimAt() time.Time {
+	last := max(c.purchased(), c.Minute.until(quick), c.Hour.until(slow))
+	if last == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, last)
+}
+
+// purchased is the event time up to which purchases are compared with others one by one.
+func (c Profile) purchased() int64 {
+	var last int64
+	for i := range c.Recent {
+		last = max(last, c.Recent[i].At+int64(Window))
+	}
+	return last
 }
 
 // Trim forgets what no payment at or after the watermark is compared with. Where nothing is to be forgotten, nothing is

@@ -97,7 +97,7 @@ func cards(cfg Config) operator.Definition {
 			return judge().Apply(c, r, late)
 		},
 		Until: func(c Profile) time.Time { return c.Until(cfg.Forget) },
-		Trim:  Profile.Trim,
+		Trim:  Profile.Trim, TrimAt: Profile.TrimAt,
 		Agree: Agree,
 		Stream: func(e events.Event) string {
 			switch v := e.(type) {

@@ -117,6 +117,7 @@ func (p *processor[S]) fold(s *shard[S], seq, expires int64, delta []byte) error
 				s.timers.add(timer{e.timer, sv.Key})
 			}
 		}
+		p.plan(&e, watermark)
 		r.keys = append(r.keys, sv.Key)
 		s.put(sv.Key, e, watermark)
 	}

@@ -58,6 +58,12 @@ func sessions() Rule[session] {
 			s.Marks = kept
 			return s
 		},
+		TrimAt: func(s session) time.Time {
+			if len(s.Marks) == 0 {
+				return time.Time{}
+			}
+			return sec(slices.Max(s.Marks), 4)
+		},
 		Timer: func(s session) time.Time { return sec(s.Alarm, 0) },
 		Fire: func(s session, at time.Time) (session, []events.Event) {
 			said := tell("alarm", "alarm at "+fmt.Sprint(at.Unix())+" after", s)

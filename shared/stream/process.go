@@ -179,7 +179,25 @@ func (p *processor[S]) keep(o *overlay[S], i int, state S) {
 		o.set(c.key, timer, c.now.timer)
 	}
 	c.now.state, c.now.until, c.now.timer = state, until, timer
+	p.plan(&c.now, p.watermark(o.maxTime))
 	o.expires = max(o.expires, until)
+}
+
+// plan says when a state is due to be looked at, unless events change it until then.
+func (p *processor[S]) plan(e *entry[S], watermark int64) {
+	e.due = e.until
+	if p.rule.TrimAt == nil {
+		return
+	}
+	if at := micros(p.rule.TrimAt(e.state)); at > watermark && at < e.until {
+		e.due = at
+	}
+}
+
+// tidy lets go of what a state needs no more, and says when it is due again.
+func (p *processor[S]) tidy(e *entry[S], watermark int64) {
+	e.state = p.trimmed(e.state, watermark)
+	p.plan(e, watermark)
 }
 
 func (p *processor[S]) watermark(maxTime int64) int64 {
@@ -208,7 +226,7 @@ func (p *processor[S]) Settle(committed bool) {
 	for _, o := range p.pending {
 		watermark := p.watermark(o.maxTime)
 		o.merge(watermark)
-		looks -= o.base.free(watermark, looks, p.rule.Trim)
+		looks -= o.base.free(watermark, looks, p.tidy)
 		p.metrics.judged(o.late, o.quarantined, len(o.carried))
 		p.done(o)
 	}

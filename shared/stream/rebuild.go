@@ -34,7 +34,7 @@ func (p *processor[S]) Recompute(r operator.Record, emit func(string, events.Eve
 	}
 	watermark := p.watermark(o.maxTime)
 	o.merge(watermark)
-	o.base.free(watermark, mostLooks, p.rule.Trim)
+	o.base.free(watermark, mostLooks, p.tidy)
 	p.done(o)
 	return nil
 }

@@ -19,6 +19,9 @@ type Rule[S any] struct {
 	// before every event, so it should return the state itself when nothing is to go; it must not change it. What is
 	// dropped does not depend on how often it was asked before.
 	Trim func(state S, watermark time.Time) S
+	// TrimAt is the event time behind which Trim leaves less of a state that no event has changed until then; the zero
+	// time, or nil: it stays whole until it is not needed. It spares memory and changes no answer.
+	TrimAt func(state S) time.Time
 	// Stream names the stream that an emitted event starts: one event, one stream. Where there is one already, the
 	// event that started it stands, and the new one is dropped.
 	Stream func(e events.Event) string

@@ -13,6 +13,7 @@ const second = int64(time.Second / time.Microsecond)
 type entry[S any] struct {
 	state S
 	until int64 // event time up to which it is needed, its timer included, microseconds since 1970
+	due   int64 // event time behind which it can be trimmed or is not needed: until, or before
 	timer int64 // event time at which it fires; 0: never
 	visit int64 // the bucket in which it is looked at
 	home  *row  // of the log, with its newest entry; nil: it is in none
@@ -54,7 +55,7 @@ func (s *shard[S]) put(key string, e entry[S], watermark int64) {
 		s.timed++
 	}
 	e.visit = old.visit
-	if b := bucket(e.until, watermark); !there || e.until < old.until && b < old.visit {
+	if b := bucket(e.due, watermark); !there || e.due < old.due && b < old.visit {
 		e.visit = b
 		s.plan(b, key)
 	}
@@ -69,10 +70,10 @@ func (s *shard[S]) leave(e entry[S]) {
 	}
 }
 
-// bucket is the second after until, or, where that is far away, a little later: so there are few buckets however long
+// bucket is the second after an event time, or, where that is far away, a little later: so there are few buckets however long
 // states live, and a state is in memory at most 1/64 longer than it is needed.
-func bucket(until, watermark int64) int64 {
-	b := until/second + 1
+func bucket(at, watermark int64) int64 {
+	b := at/second + 1
 	if far := b - watermark/second; far >= 128 {
 		width := int64(1) << (bits.Len64(uint64(far)) - 7)
 		b = (b + width - 1) / width * width
@@ -92,7 +93,7 @@ func (s *shard[S]) plan(b int64, key string) {
 
 // free drops what is behind the watermark, and looks at no more than so many keys: the loop waits for it. It says how
 // many it has looked at. That a state is gone shows in memory alone: one behind the watermark is none to the rule.
-func (s *shard[S]) free(watermark int64, looks int, trim func(S, time.Time) S) int {
+func (s *shard[S]) free(watermark int64, looks int, tidy func(*entry[S], int64)) int {
 	looked := 0
 	for len(s.order) > 0 {
 		b := s.order[0]
@@ -107,7 +108,7 @@ func (s *shard[S]) free(watermark int64, looks int, trim func(S, time.Time) S) i
 			}
 			looked++
 			s.planned--
-			s.look(b, keys[len(keys)-1], watermark, trim)
+			s.look(b, keys[len(keys)-1], watermark, tidy)
 			keys = keys[:len(keys)-1]
 		}
 		delete(s.buckets, b)
@@ -117,8 +118,8 @@ func (s *shard[S]) free(watermark int64, looks int, trim func(S, time.Time) S) i
 	return looked
 }
 
-// look drops a key that is not needed any more; another is looked at again when it may be.
-func (s *shard[S]) look(b int64, key string, watermark int64, trim func(S, time.Time) S) {
+// look drops a key that is not needed any more; another is tidied, and looked at again when it is due.
+func (s *shard[S]) look(b int64, key string, watermark int64, tidy func(*entry[S], int64)) {
 	e, ok := s.keys[key]
 	if !ok || e.visit != b {
 		return
@@ -128,10 +129,8 @@ func (s *shard[S]) look(b int64, key string, watermark int64, trim func(S, time.
 		delete(s.keys, key)
 		return
 	}
-	if trim != nil {
-		e.state = trim(e.state, time.UnixMicro(watermark))
-	}
-	e.visit = bucket(e.until, watermark)
+	tidy(&e, watermark)
+	e.visit = bucket(e.due, watermark)
 	s.plan(e.visit, key)
 	s.keys[key] = e
 }
@@ -144,7 +143,7 @@ func (s *shard[S]) replan(watermark int64) {
 	clear(s.buckets)
 	s.order, s.planned = s.order[:0], 0
 	for key, e := range s.keys {
-		e.visit = bucket(e.until, watermark)
+		e.visit = bucket(e.due, watermark)
 		s.plan(e.visit, key)
 		s.keys[key] = e
 	}

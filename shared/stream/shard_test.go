@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func at(sec int64) *operator.Record {
 func (p *processor[S]) settle(o *overlay[S]) {
 	watermark := p.watermark(o.maxTime)
 	o.merge(watermark)
-	o.base.free(watermark, mostLooks, p.rule.Trim)
+	o.base.free(watermark, mostLooks, p.tidy)
 }
 
 func processorOf(ttl int64, disorder time.Duration) *processor[seen] {
@@ -50,6 +51,59 @@ func TestMemoryIsBoundedByWhatIsNeeded(t *testing.T) {
 	}
 	if len(s.buckets) > 20 {
 		t.Fatalf("%d buckets are kept", len(s.buckets))
+	}
+}
+
+// bag is a state with a large part that is needed for five seconds, and a small one for a thousand.
+type bag struct {
+	At     int64
+	Things []int64
+}
+
+// A key that nothing is heard of keeps in memory what is still needed of its state, and no more.
+func TestAnIdleStateIsTrimmed(t *testing.T) {
+	t.Parallel()
+	p := newProcessor("test", From(events.Payments), Rule[bag]{
+		Apply: func(b bag, r events.Recorded, _ bool) (bag, []events.Event) {
+			return bag{r.Time.Unix(), append(slices.Clone(b.Things), r.Time.Unix())}, nil
+		},
+		Until: func(b bag) time.Time { return time.Unix(b.At+1000, 0) },
+		Trim: func(b bag, watermark time.Time) bag {
+			b.Things = slices.DeleteFunc(slices.Clone(b.Things), func(at int64) bool { return at+5 < watermark.Unix() })
+			return b
+		},
+		TrimAt: func(b bag) time.Time {
+			if len(b.Things) == 0 {
+				return time.Time{}
+			}
+			return time.Unix(slices.Max(b.Things)+5, 0)
+		},
+	})
+	s := newShard[bag]()
+	hear := func(key string, sec int64) {
+		o := over(s)
+		p.judge(o, key, at(sec))
+		watermark := p.watermark(o.maxTime)
+		o.merge(watermark)
+		o.base.free(watermark, mostLooks, p.tidy)
+	}
+	things := func() int { return len(s.keys["idle"].state.Things) }
+	for _, begin := range []int64{1000, 1300} { // it comes back
+		hear("idle", begin)
+		hear("idle", begin+3)
+		if things() != 2 {
+			t.Fatalf("%d things are kept while they are needed, want 2", things())
+		}
+		for sec := begin + 4; sec < begin+12; sec++ {
+			hear("busy", sec)
+		}
+		if _, kept := s.keys["idle"]; !kept || things() != 0 {
+			t.Errorf("%d things of an idle key are in memory, its state itself: %v", things(), kept)
+		}
+	}
+	hear("busy", 2400)
+	if _, kept := s.keys["idle"]; kept {
+		t.Error("a key that is not needed is in memory")
 	}
 }
 

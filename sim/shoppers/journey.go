@@ -18,6 +18,9 @@ func (s *Shoppers) journey(ctx context.Context, n int64, p plan) {
 	key := fmt.Sprintf("shopper-%s-%d", s.run, n)
 	card := p.card
 	if card == "" {
+		if s.opts.Cards > 0 {
+			n %= s.opts.Cards
+		}
 		card = fmt.Sprint(n)
 	}
 	checkout := api.Checkout{

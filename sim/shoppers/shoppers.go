@@ -39,6 +39,7 @@ type Options struct {
 	OperatorToken func() string
 	Products      []seed.Product // nil: the first catalogue
 	Customers     int            // how many there are; 0: 200
+	Cards         int64          // how many there are of each kind, used in turn; 0: each order has one of its own
 	// Thieves is the share of all orders that are fraud ([Fraudulent]), 0 to 0.5. While there are some, the other
 	// shoppers use their own cards again and again, so that there are habits to tell them by.
 	Thieves float64
@@ -55,6 +56,9 @@ func (o *Options) validate() error {
 	var wrong []error
 	if u, err := url.Parse(o.BaseURL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		wrong = append(wrong, fmt.Errorf("option BaseURL %q must be the shop's http or https address", o.BaseURL))
+	}
+	if o.Cards < 0 {
+		wrong = append(wrong, fmt.Errorf("option Cards %d must be 0 or more", o.Cards))
 	}
 	if o.Rate < 0 || o.Rate > maxRate {
 		wrong = append(wrong, fmt.Errorf("option Rate %g must be 0 to %d checkouts per second", o.Rate, maxRate))

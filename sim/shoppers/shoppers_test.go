@@ -56,6 +56,40 @@ func TestEveryPathOccursAndSettles(t *testing.T) {
 	}
 }
 
+// Cards come back, as customers do.
+func TestCardsComeBack(t *testing.T) {
+	t.Parallel()
+	enough := make(chan struct{})
+	shop := newFakeShop(t, func(f *fakeShop) {
+		f.onOrder = func(n int) {
+			if n == 100 {
+				close(enough)
+			}
+		}
+	})
+	o := options(shop)
+	o.Cards = 10
+	s := newShoppers(t, o)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }()
+	<-enough
+	s.Stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	cards := map[string]bool{}
+	for _, order := range shop.orders {
+		cards[order.token[strings.LastIndex(order.token, "_"):]] = true
+	}
+	if len(cards) != 10 {
+		t.Errorf("%d orders were paid with %d cards, want 10", len(shop.orders), len(cards))
+	}
+	o.Cards = -1
+	if _, err := New(o); err == nil || !strings.Contains(err.Error(), "Cards") {
+		t.Errorf("with -1 cards: %v", err)
+	}
+}
+
 func checkRun(t *testing.T, shop *fakeShop, got Snapshot, faulty bool) {
 	t.Helper()
 	for _, path := range Unhappy {
