@@ -15,7 +15,6 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/testcontainers/testcontainers-go/log"
-	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/kafka"
@@ -25,8 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetDefault(log.NewNoopLogger())
-	// One ticker of the metrics library under sarama lives as long as the process.
-	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	pgtest.Main(m)
 }
 
 // signInAgain is how long brokers are content with one sign-in.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	spec "github.com/feira-shop/feira/api"
 	"github.com/feira-shop/feira/services/analytics/api"
@@ -34,8 +33,7 @@ import (
 const wait = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	// Sarama's metrics keep one goroutine per process.
-	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	pgtest.Main(m)
 }
 
 // bed is analytics with a broker, a database, its API, and two services that say what a test has them say.

@@ -6,7 +6,12 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/rcrowley/go-metrics"
 )
+
+// Sarama would keep histograms for every broker and topic that a client has ever met, which nobody reads: what counts here
+// are the metrics of relays and operators. It is told so in its own way, for the whole process, before the first client.
+func init() { metrics.UseNilMetrics = true }
 
 // Version is the protocol version spoken to brokers. It must be at least 2.8, because topic ids, by which a
 // recreated topic is recognised, come with it; brokers down to 3.6 understand it, and so does Kafka 4.

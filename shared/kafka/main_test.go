@@ -7,6 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// One ticker of the metrics library under sarama lives as long as the process.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	goleak.VerifyTestMain(m)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -24,8 +23,7 @@ func TestMain(m *testing.M) {
 		runHelper()
 		return
 	}
-	// One ticker of the metrics library under sarama lives as long as the process.
-	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	pgtest.Main(m)
 }
 
 // patience bounds what tests wait for, on a loaded machine.

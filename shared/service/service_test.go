@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/shared/decider"
 	"github.com/feira-shop/feira/shared/events"
@@ -31,8 +30,7 @@ import (
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	// Sarama's metrics keep one goroutine per process.
-	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	pgtest.Main(m)
 }
 
 // mirror is an operator that writes down which orders it heard of.

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -26,8 +25,7 @@ import (
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	// Sarama's metrics keep one goroutine per process.
-	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	pgtest.Main(m)
 }
 
 // The computation of these tests: a click less than the window from an earlier one of its key is a repeat of it.

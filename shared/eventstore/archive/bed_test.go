@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -21,8 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// One ticker of the metrics library under sarama lives as long as the process.
-	pgtest.Main(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+	pgtest.Main(m)
 }
 
 // patience bounds what a test waits for, on a loaded machine.
