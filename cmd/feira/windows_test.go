@@ -92,7 +92,6 @@ func lateEventsAreListed(t *testing.T, demo *running, analytics *pgxpool.Pool) {
 	has(t, said, "payments/1/77", "BRL ana", "2024-03-31T15:46:40Z  1m30.5s", "payments/2/78", "quarantined", "5m0s")
 	exec1(t, analytics, "delete from stream_late where id = 'e1'")
 	exec1(t, analytics, "delete from stream_late where id = 'e2'")
-	late("loyalty.account").fails(t, "no operator that goes by event time")
 	late("analytics").fails(t, "is no operator", "feira admin operators")
 }
 

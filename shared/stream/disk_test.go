@@ -120,7 +120,7 @@ func (s *shard[S]) audit(tb rapid.TB) {
 				tb.Errorf("the timer of %s is not in the heap", key)
 			}
 		}
-		if !slices.Contains(s.buckets[e.visit], key) {
+		if !s.buckets[e.visit].has(key) {
 			tb.Errorf("%s is in no bucket", key)
 		}
 	}

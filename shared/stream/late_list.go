@@ -2,12 +2,10 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/feira-shop/feira/shared/operator"
 )
@@ -26,9 +24,6 @@ type LateEvent struct {
 	Noted     time.Time // when the operator came to it
 }
 
-// ErrNoEventTime says that a service has no operators that go by event time.
-var ErrNoEventTime = errors.New("shared/stream: the service has no operator that goes by event time, so nothing is late for it")
-
 // ListLate lists what was late or quarantined for an operator, the latest first, at most limit.
 func ListLate(ctx context.Context, q operator.Querier, name string, limit int) ([]LateEvent, error) {
 	rows, err := q.Query(ctx, `
@@ -39,11 +34,7 @@ select topic, partition, "offset", reason, key, id, to_timestamp(event_time / 1e
 	if err == nil {
 		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[LateEvent])
 	}
-	var pgErr *pgconn.PgError
-	switch {
-	case errors.As(err, &pgErr) && pgErr.Code == "42P01": // undefined_table
-		return nil, ErrNoEventTime
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("list what was late for %s: %w", name, err)
 	}
 	return all, nil

@@ -31,13 +31,13 @@ type shard[S any] struct {
 
 	// buckets hold, by second, the keys to look at once the watermark has passed it; a key is in one of them, or in
 	// others too in which it is passed over.
-	buckets map[int64][]string
+	buckets map[int64]*pile
 	order   []int64 // of the buckets, earliest first
 	planned int     // keys in all buckets
 }
 
 func newShard[S any]() *shard[S] {
-	return &shard[S]{keys: map[string]entry[S]{}, log: deltaLog{next: 1}, buckets: map[int64][]string{}}
+	return &shard[S]{keys: map[string]entry[S]{}, log: deltaLog{next: 1}, buckets: map[int64]*pile{}}
 }
 
 // put stores a key's state, or forgets it when it is not needed any more.
@@ -82,12 +82,14 @@ func bucket(at, watermark int64) int64 {
 }
 
 func (s *shard[S]) plan(b int64, key string) {
-	keys, there := s.buckets[b]
-	if !there {
+	keys := s.buckets[b]
+	if keys == nil {
+		keys = &pile{}
+		s.buckets[b] = keys
 		i, _ := slices.BinarySearch(s.order, b)
 		s.order = slices.Insert(s.order, i, b)
 	}
-	s.buckets[b] = append(keys, key)
+	keys.push(key)
 	s.planned++
 }
 
@@ -100,16 +102,17 @@ func (s *shard[S]) free(watermark int64, looks int, tidy func(*entry[S], int64))
 		if b > watermark/second {
 			break
 		}
-		keys := s.buckets[b]
-		for len(keys) > 0 {
+		for {
 			if looked == looks {
-				s.buckets[b] = keys
 				return looked
+			}
+			key, more := s.buckets[b].pop()
+			if !more {
+				break
 			}
 			looked++
 			s.planned--
-			s.look(b, keys[len(keys)-1], watermark, tidy)
-			keys = keys[:len(keys)-1]
+			s.look(b, key, watermark, tidy)
 		}
 		delete(s.buckets, b)
 		s.order = s.order[1:]
