@@ -192,6 +192,7 @@ func TestRemoteKeySetIsReadAgainForAnUnknownKey(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
+		time.Sleep(30 * time.Millisecond) // it is not on this machine
 		_, _ = w.Write(current.JWKS())
 	}))
 	defer srv.Close()

@@ -102,7 +102,8 @@ func remoteVerifier(ctx context.Context, url string, o Options) (*Verifier, erro
 		HTTPTimeout:       5 * time.Second,
 		RefreshInterval:   time.Hour,
 		RefreshUnknownKID: rate.NewLimiter(rate.Every(30*time.Second), 1),
-		RateLimitWaitMax:  time.Millisecond, // a made-up key id must not hold up its request
+		// The set is read within it, too. A made-up key id is refused at once unless the next reading is allowed within it.
+		RateLimitWaitMax: 2 * time.Second,
 		RefreshErrorHandlerFunc: func(u string) func(context.Context, error) {
 			return func(ctx context.Context, err error) {
 				log.WarnContext(ctx, "key set not refreshed; known keys stay valid", "url", u, "error", err)
