@@ -131,12 +131,6 @@ func (c *Customer) Until(ctx context.Context, o api.Order, wanted func(api.Order
 		case http.StatusOK:
 			o = *res.JSON200
 		case http.StatusNotModified:
-		case http.StatusServiceUnavailable: // busy: it says to ask again
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-				return o, fmt.Errorf("read the order: %s %s", res.Status(), res.Body)
-			}
 		default:
 			return o, fmt.Errorf("read the order: %s %s", res.Status(), res.Body)
 		}

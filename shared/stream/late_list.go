@@ -10,7 +10,7 @@ import (
 	"github.com/feira-shop/feira/shared/operator"
 )
 
-// LateEvent is an event that no window counted. Its data are where they were, on the topic.
+// LateEvent is an event that no window counted, or that a rule was told is late. Its data are where they were, on the topic.
 type LateEvent struct {
 	Topic     string
 	Partition int32

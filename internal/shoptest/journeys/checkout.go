@@ -18,23 +18,23 @@ func checkout(t *testing.T, s *shoptest.Shop) {
 	t.Parallel()
 	sku, ana, key := s.Product(t, 12_345, 10), s.Customer(t), s.Key()
 	body := ana.Checkout(sku, 2, s.Card("tok_visa"))
-	first := ana.Send(t, key, body, 10)
+	first := ana.Send(t, key, body, 5)
 	if first.JSON201 == nil || first.JSON201.Status != api.OrderStatusConfirmed {
 		t.Fatalf("the first answer is %s %s, want a confirmed order", first.Status(), first.Body)
 	}
 	o := *first.JSON201
-	if h := first.Headers201; h.Location != "/v1/orders/"+o.Id || h.ETag != *shoptest.ETag(o.Version) || h.IdempotentReplayed != nil || *h.PreferenceApplied != "wait=10" {
+	if h := first.Headers201; h.Location != "/v1/orders/"+o.Id || h.ETag != *shoptest.ETag(o.Version) || h.IdempotentReplayed != nil || *h.PreferenceApplied != "wait=5" {
 		t.Errorf("the headers are %v", first.HTTPResponse.Header)
 	}
 	if o.Total != shoptest.BRL(24_690) || o.Shipping != shoptest.BRL(0) || o.Payment.Brand != "visa" {
 		t.Errorf("the order is %s", first.Body)
 	}
-	again := ana.Send(t, key, body, 10)
+	again := ana.Send(t, key, body, 5)
 	if again.JSON201 == nil || again.JSON201.Id != o.Id || again.Headers201.IdempotentReplayed == nil || *again.Headers201.IdempotentReplayed != "true" {
 		t.Errorf("the second answer is %s %v %s", again.Status(), again.HTTPResponse.Header, again.Body)
 	}
 	body.Lines[0].Quantity = 3
-	other := ana.Send(t, key, body, 10)
+	other := ana.Send(t, key, body, 5)
 	if p := other.ApplicationproblemJSON422; p == nil || p.Code != "idempotency_key_reused" || p.Param != "Idempotency-Key" {
 		t.Errorf("with another quantity the answer is %s %s", other.Status(), other.Body)
 	}
