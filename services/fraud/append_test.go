@@ -11,7 +11,7 @@ import (
 func TestAProfileIsWrittenAsEncodingJSONDoes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(6, 6))
-	texts := []string{"", "BRL", "pay-1", `a "quoted" \ one`, "ação <&> \u2028", "\x00\x1f\x7f", "\xff not utf-8"}
+	texts := []string{"", "BRL", "pay-1", `a "quoted" \ one`, "<", "a>b", "R&D", "ação <&> \u2028", "\x00\x1f\x7f", "\xff not utf-8"}
 	numbers := []float64{0, math.Copysign(0, -1), 1, 1999.5, 1.0 / 3, 1e-7, 123456789e13, 1e21, -2.5e30, math.SmallestNonzeroFloat64, math.MaxFloat64}
 	text := func() string { return texts[random.IntN(len(texts))] }
 	number := func() float64 { return numbers[random.IntN(len(numbers))] }
