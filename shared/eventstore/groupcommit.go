@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // ErrStopped says that the store does not take appends any more: [Store.Run] has ended. Nothing was written.
@@ -74,16 +71,15 @@ func (s *Store) commitGroups(stop context.Context) {
 
 	mainDone, sideStop := context.WithCancel(context.WithoutCancel(stop))
 	defer sideStop()
-	var own ownConn
-	defer own.close(mainDone)
 	main := newLane(s, s.queue, s.opts.maxFlush(), true)
-	main.connect = s.lend
+	defer main.conn.close(mainDone)
 	main.busy = func(r *request) {
 		s.metrics.sideLane.Inc()
 		s.side.putBack(false, r)
 	}
 	side := newLane(s, s.side, 1, false)
-	side.connect = func(ctx context.Context) (session, func(error), error) { return own.lend(ctx, s) }
+	defer side.conn.close(mainDone)
+	side.conn.params = map[string]string{"lock_timeout": sideLaneWait}
 	side.busy = func(r *request) { s.side.putBack(false, r) } // behind the others: one slow row must not hold them up
 
 	var lanes sync.WaitGroup
@@ -107,62 +103,4 @@ func (s *Store) abandon(q *queue) {
 			r.settle(Result{}, err)
 		}
 	}
-}
-
-// lend gives the main lane a connection of the pool.
-func (s *Store) lend(ctx context.Context) (session, func(error), error) {
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return conn, func(error) { conn.Release() }, nil
-}
-
-// ownConn is the side lane's connection. It is not one of the pool's: waiting for rows must not use them up.
-type ownConn struct{ conn *pgx.Conn }
-
-func (o *ownConn) lend(ctx context.Context, s *Store) (session, func(error), error) {
-	if o.conn == nil {
-		conn, err := s.dial(ctx, map[string]string{"lock_timeout": sideLaneWait})
-		if err != nil {
-			return nil, nil, err
-		}
-		o.conn = conn
-	}
-	giveBack := func(err error) { // to be used again, unless more happened than an ordinary refusal
-		var pe *pgconn.PgError
-		if err != nil && (!errors.As(err, &pe) || o.conn.IsClosed()) {
-			o.close(ctx)
-		}
-	}
-	return o.conn, giveBack, nil
-}
-
-func (o *ownConn) close(ctx context.Context) {
-	if o.conn == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = o.conn.Close(ctx)
-	o.conn = nil
-}
-
-// dial opens a connection like those of the pool, with other run-time parameters, and outside of it.
-func (s *Store) dial(ctx context.Context, params map[string]string) (*pgx.Conn, error) {
-	cfg := s.pool.Config()
-	for name, value := range params {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
-	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.AfterConnect != nil {
-		if err := cfg.AfterConnect(ctx, conn); err != nil {
-			_ = conn.Close(ctx)
-			return nil, err
-		}
-	}
-	return conn, nil
 }

@@ -30,11 +30,6 @@ const (
 	maxBackoff   = time.Second
 )
 
-// session is what a lane needs of a connection: a bare one, since es_append is its own transaction.
-type session interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // lane writes the requests of one queue, one flush after the other. There are two: the main lane skips rows that
 // somebody else holds, the side lane waits for them.
 type lane struct {
@@ -42,15 +37,14 @@ type lane struct {
 	queue *queue
 	limit int // requests per flush
 	skip  bool
-	// connect lends a connection; done gives it back, with the error of its use.
-	connect func(ctx context.Context) (conn session, done func(error), err error)
+	conn  ownConn
 	// busy takes a request whose row or lock is held by somebody else.
 	busy func(*request)
 	sql  string
 }
 
 func newLane(s *Store, q *queue, limit int, skip bool) *lane {
-	return &lane{store: s, queue: q, limit: limit, skip: skip, sql: callSQL("es_append", 0, fmt.Sprintf(", %t", skip))}
+	return &lane{store: s, queue: q, limit: limit, skip: skip, conn: ownConn{store: s}, sql: callSQL("es_append", 0, fmt.Sprintf(", %t", skip))}
 }
 
 // run flushes at once when there is something, and takes what has queued meanwhile: batches form under load by
@@ -90,13 +84,13 @@ func (l *lane) round(hard context.Context) error {
 	ctx, cancel := context.WithTimeout(hard, flushTimeout)
 	defer cancel()
 	// The connection comes first: while it is awaited requests can still be taken back, and more of them come.
-	conn, done, err := l.connect(ctx)
+	conn, err := l.conn.lend(ctx)
 	if err != nil {
 		return err
 	}
 	batch := l.queue.take(l.limit)
 	if len(batch) == 0 {
-		done(nil)
+		l.conn.giveBack(hard, nil)
 		return nil
 	}
 	start := time.Now()
@@ -106,7 +100,7 @@ func (l *lane) round(hard context.Context) error {
 	failpoint.At("eventstore.before-append", l.store.opts.Service)
 	statuses, actual, err := l.write(ctx, conn, batch)
 	failpoint.At("eventstore.after-append", l.store.opts.Service)
-	done(err)
+	l.conn.giveBack(hard, err)
 	l.store.metrics.flushSeconds.Observe(time.Since(start).Seconds())
 	l.store.metrics.batchSize.Observe(float64(len(batch)))
 	if err != nil {
@@ -118,7 +112,7 @@ func (l *lane) round(hard context.Context) error {
 
 // write sends es_append and its commit as one statement, so that the server never waits for this process while it
 // holds the store lock.
-func (l *lane) write(ctx context.Context, conn session, batch []*request) (statuses []int16, actual []int64, err error) {
+func (l *lane) write(ctx context.Context, conn *pgx.Conn, batch []*request) (statuses []int16, actual []int64, err error) {
 	a := &arrays{}
 	for _, r := range batch {
 		a.add(&r.Append)

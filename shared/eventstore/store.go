@@ -68,8 +68,8 @@ func New(pool *pgxpool.Pool, opts Options) *Store {
 }
 
 // Run flushes appends (group commit), notifies other replicas, serves watchers and makes parts ahead of need until ctx
-// ends; then it finishes what is in flight, for at most 3 s. It runs once. Beside the pool's it uses two connections: one listens, the
-// other is the side lane's.
+// ends; then it finishes what is in flight, for at most 3 s. It runs once. Beside the pool's it uses three connections:
+// one listens, and each lane has its own.
 func (s *Store) Run(ctx context.Context) error {
 	// Notifications and watchers go on until the last append is written.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
