@@ -19,7 +19,8 @@ import (
 
 // result is what became of a step.
 type result struct {
-	Good    bool // a test that passed, a mutant that was noticed
+	Program string // of which this is true
+	Good    bool   // a test that passed, a mutant that was noticed
 	Passed  bool
 	Failed  bool // as a test, not by not compiling
 	Seconds float64
@@ -30,22 +31,18 @@ type result struct {
 
 // book remembers what has passed.
 type book struct {
-	Seed    int64
-	Program string // the last commit that changed it
-	scale   float64
-	dir     string
+	Seed     int64
+	programs programs
+	scale    float64
+	dir      string
 }
 
-// openBook goes on with the book of this size and program, or begins one.
-func openBook(ctx context.Context, o *options) (*book, error) {
-	out, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%h", "--", "*.go", "*.sql", "go.mod", ":!internal/faults/*").Output()
-	if err != nil {
-		return nil, fmt.Errorf("ask git which program this is: %w", err)
-	}
-	program := strings.TrimSpace(string(out))
-	b := &book{Seed: o.Seed, Program: program, scale: o.Scale}
+// openBook goes on with the book of this size, or begins one.
+func openBook(o *options, p programs) (*book, error) {
+	b := &book{Seed: o.Seed, programs: p, scale: o.Scale}
 	root := filepath.Join("bin", "faults")
-	if last, ok := latest(root, o.Scale); ok && last.Program == program && !o.Fresh && (o.Seed == 0 || o.Seed == last.Seed) {
+	if last, ok := latest(root, o.Scale); ok && !o.Fresh && (o.Seed == 0 || o.Seed == last.Seed) {
+		last.programs = p
 		return last, nil
 	}
 	if b.Seed == 0 {
@@ -98,13 +95,16 @@ func read(file string, v any) error {
 
 func (b *book) file(s step) string { return filepath.Join(b.dir, slug(s.name())+".json") }
 
-// result is what is known of a step that was good.
+// result is what is known of a step that was good, and has not changed since.
 func (b *book) result(s step) (result, bool) {
 	var r result
-	return r, read(b.file(s), &r) == nil && r.Good
+	return r, read(b.file(s), &r) == nil && r.Good && r.Program == s.program(b.programs)
 }
 
-func (b *book) keep(s step, r result) error { return write(b.file(s), r) }
+func (b *book) keep(s step, r result) error {
+	r.Program = s.program(b.programs)
+	return write(b.file(s), r)
+}
 
 // goTest runs one test.
 func (b *book) goTest(ctx context.Context, t test, env []string) result {

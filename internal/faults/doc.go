@@ -4,6 +4,6 @@
 // change of the program that takes a protection out. It is compiled into the test alone, by an overlay over the source
 // file, and the fault test it belongs to must then fail: one that passes proves nothing.
 //
-// What has passed is remembered below bin/faults, so that a run that was interrupted goes on where it was. It begins
-// anew when the program has changed.
+// What has passed is remembered below bin/faults, so that a run that was interrupted goes on where it was. A result holds
+// as long as its test is compiled from the same: a change repeats the tests of the packages that import what was changed.
 package main

@@ -38,13 +38,7 @@ func TestTheTestsAreFound(t *testing.T) {
 		"b/testdata/c_test.go": "package c\nfunc TestFaultNot(t *testing.T) {}\n",
 		"a/a.go":               "package a\nfunc TestFaultNeither() {}\n",
 	} {
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		place(t, filepath.Join(dir, name), text)
 	}
 	got, err := find(dir, "TestFault")
 	if err != nil {
@@ -89,5 +83,62 @@ func TestAComplaintIsTheLastWordOfATest(t *testing.T) {
 		if got := showed(fault, out); got != want {
 			t.Errorf("of %q it keeps %q, want %q", out, got, want)
 		}
+	}
+}
+
+// A result is forgotten when what its test imports has changed, however deep, and only then.
+func TestAResultHoldsForItsProgram(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":             "module m\n\ngo 1.26\n",
+		"deep/deep.go":       "package deep\n\nfunc N() int { return n }\n\nvar n = 1\n",
+		"middle/middle.go":   "package middle\n\nimport \"m/deep\"\n\nfunc N() int { return deep.N() }\n",
+		"one/one_test.go":    "package one\n\nimport (\n\t\"testing\"\n\n\t\"m/middle\"\n)\n\nfunc TestFaultOne(t *testing.T) { _ = middle.N() }\n",
+		"two/two_test.go":    "package two\n\nimport \"testing\"\n\nfunc TestFaultTwo(t *testing.T) {}\n",
+		"cmd/feira/main.go":  "package main\n\nfunc main() {}\n",
+		"e2e/e2e_test.go":    "//go:build e2e\n\npackage e2e\n\nimport \"testing\"\n\nfunc TestFaultThree(t *testing.T) {}\n",
+		"e2e/always_test.go": "package e2e\n",
+	} {
+		place(t, filepath.Join(dir, name), text)
+	}
+	t.Chdir(dir)
+	one, two, three := test{"./one", "TestFaultOne", false}, test{"./two", "TestFaultTwo", false}, test{"./e2e", "TestFaultThree", true}
+	program := func() programs {
+		p, err := compile(t.Context(), []test{one, two, three})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	before := program()
+	b := &book{dir: t.TempDir(), programs: before}
+	for _, s := range []test{one, two, three} {
+		if err := b.keep(s, result{Good: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place(t, filepath.Join(dir, "deep/deep.go"), "package deep\n\nfunc N() int { return n }\n\nvar n = 2\n")
+	b.programs = program()
+	for s, want := range map[test]bool{one: false, two: true, three: true} {
+		if _, holds := b.result(s); holds != want {
+			t.Errorf("after a change of what TestFaultOne imports, a result of %s holds: %t", s.name(), holds)
+		}
+	}
+	place(t, filepath.Join(dir, "cmd/feira/main.go"), "package main\n\nfunc main() { println() }\n")
+	b.programs = program()
+	for s, want := range map[test]bool{two: true, three: false} {
+		if _, holds := b.result(s); holds != want {
+			t.Errorf("after a change of the program that TestFaultThree starts, a result of %s holds: %t", s.name(), holds)
+		}
+	}
+}
+
+func place(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -23,6 +23,8 @@ func (t test) name() string { return strings.TrimPrefix(t.Package, "./") + " " +
 // alone says whether the test needs all of the machine: it runs a fleet of processes.
 func (t test) alone() bool { return t.E2E || t.Package == "./cmd/feira" }
 
+func (t test) program(p programs) string { return p.of(t) }
+
 // run runs the test in the size and with the seed of the book.
 func (t test) run(ctx context.Context, b *book) result {
 	r := b.goTest(ctx, t, nil)

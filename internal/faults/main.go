@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -55,7 +56,15 @@ func (o *options) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, o)
+	all := slices.Clone(tests)
+	for _, m := range mutants {
+		all = append(all, m.test)
+	}
+	programs, err := compile(ctx, all)
+	if err != nil {
+		return err
+	}
+	book, err := openBook(o, programs)
 	if err != nil {
 		return err
 	}
@@ -75,7 +84,7 @@ func (o *options) all(ctx context.Context) error {
 		fmt.Println("all passed; the report is written by a run that leaves nothing out")
 		return nil
 	}
-	return writeReport(o.Report, book, steps)
+	return writeReport(ctx, o.Report, book, steps)
 }
 
 // work runs the steps that have not passed yet, those that need the machine first and alone, the others so many at a time,
@@ -147,6 +156,7 @@ func (o *options) steps(tests []test) []step {
 type step interface {
 	name() string
 	alone() bool
+	program(p programs) string
 	run(ctx context.Context, b *book) result
 }
 

@@ -19,6 +19,10 @@ type mutant struct {
 
 func (m mutant) name() string { return "mutant: without " + m.Protection }
 
+func (m mutant) program(p programs) string {
+	return p.of(m.test) + "\n" + m.File + "\n" + m.Old + "\n" + m.New
+}
+
 // run runs the test with the changed file in its place. It is good when the test fails; a program that does not
 // compile proves nothing.
 func (m mutant) run(ctx context.Context, b *book) result {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"runtime"
 	"slices"
@@ -13,7 +16,11 @@ import (
 )
 
 // writeReport writes what a full run did and found.
-func writeReport(file string, b *book, steps []step) error {
+func writeReport(ctx context.Context, file string, b *book, steps []step) error {
+	commit, err := exec.CommandContext(ctx, "git", "log", "-1", "--format=%h", "--", "*.go", "*.sql", "go.mod", ":!internal/faults/*").Output()
+	if err != nil {
+		return fmt.Errorf("ask git which program this is: %w", err)
+	}
 	var w strings.Builder
 	fmt.Fprintf(&w, `# Fault tests: the last run
 
@@ -24,7 +31,7 @@ What each test is and how to repeat one: [shared/faulttest](../shared/faulttest/
 
 | | test | what it does | figures | it noticed the lack of | seconds |
 |---|---|---|---|---|---:|
-`, time.Now().UTC().Format("2 January 2006"), b.Program, b.scale, b.Seed, runtime.NumCPU(), runtime.Version())
+`, time.Now().UTC().Format("2 January 2006"), bytes.TrimSpace(commit), b.scale, b.Seed, runtime.NumCPU(), runtime.Version())
 	for _, l := range b.lines(steps) {
 		fmt.Fprintln(&w, l)
 	}
