@@ -142,6 +142,8 @@ func startCrowd(t *testing.T, run *faulttest.Run, shop, keyFile string, perSecon
 		BaseURL: shop, Rate: perSecond, Cards: cards, Seed: run.Dice().Uint64(), Settle: patience,
 		Token:         func(customer string) string { return sign(key, customer, auth.Customer) },
 		OperatorToken: func() string { return sign(key, "keeper", auth.Operator) },
+		// What a peak needed is gone before the next fault, or it would count as what the shop holds.
+		Client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: 5 * time.Second}},
 	})
 	if err != nil {
 		t.Fatal(err)
