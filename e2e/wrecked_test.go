@@ -65,6 +65,11 @@ func TestFaultPartitionsAdded(t *testing.T) {
 	added, err := kadm.NewClient(s.connect(t)).CreatePartitions(t.Context(), 1, events.Fraud.Name)
 	must(t, errors.Join(err, added.Error()))
 	s.awaitRelayStop(t, "fraud", "has 7 partitions, it was published with 6")
+	must(t, await(t.Context(), "orders to read the new partition too", func(ctx context.Context) error {
+		var place int64
+		return s.shop.Pool("orders").QueryRow(ctx, "select next_offset from checkpoints where operator = 'orders.process' and topic = $1 and partition = 6",
+			events.Fraud.Name).Scan(&place)
+	}))
 	s.remake(t, events.Fraud.Name)
 	s.awaitStop(t, "orders", "topic_replaced")
 	s.publishAnew(t, "fraud", "orders.process")

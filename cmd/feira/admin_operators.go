@@ -114,6 +114,7 @@ func (c *operatorsCmd) rows(s operator.Status, lags []operator.Lag) [][]string {
 		}
 		if i < len(lags) {
 			l.lag += lags[i].Records
+			l.gone = l.gone || lags[i].Gone
 		}
 		l.next += max(p.NextOffset, 0)
 		l.parked += p.Parked
@@ -131,7 +132,7 @@ func (c *operatorsCmd) rows(s operator.Status, lags []operator.Lag) [][]string {
 		l := lines[name]
 		rows = append(rows, []string{
 			s.Operator, name, strconv.FormatInt(l.lag, 10), strconv.FormatInt(l.next, 10), strconv.FormatInt(l.parked, 10),
-			time.Since(l.updated).Round(time.Second).String() + " ago", state(s, l.stops),
+			time.Since(l.updated).Round(time.Second).String() + " ago", state(s, l.stops) + l.missing(),
 		})
 	}
 	return rows
@@ -142,6 +143,15 @@ type line struct {
 	lag, next, parked int64
 	updated           time.Time
 	stops             []string
+	gone              bool // of a partition, and so of a topic that had it
+}
+
+// missing says that there is a checkpoint for which the topic has no partition.
+func (l *line) missing() string {
+	if l.gone {
+		return "; the topic has fewer partitions now"
+	}
+	return ""
 }
 
 // state is in a word what an operator does; it stops as a whole, whichever partition it stopped for.

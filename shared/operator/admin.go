@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"time"
 
@@ -108,18 +109,23 @@ type Lag struct {
 	NextOffset int64
 	End        int64 // offset after the last record
 	Records    int64 // between them
+	Gone       bool  // the topic has no such partition, most likely any more: End and Records are 0
 }
 
 // Lags compares the checkpoints of an operator, from [List], with the ends of the log.
 func Lags(client sarama.Client, s Status) ([]Lag, error) {
 	lags := make([]Lag, 0, len(s.Partitions))
 	for _, p := range s.Partitions {
+		l := Lag{Topic: p.Topic, Partition: p.Partition, NextOffset: p.NextOffset}
 		end, err := client.GetOffset(p.Topic, p.Partition, sarama.OffsetNewest)
-		if err != nil {
+		switch {
+		case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
+			l.Gone = true
+		case err != nil:
 			return nil, fmt.Errorf("operator: end of %s/%d: %w", p.Topic, p.Partition, err)
+		default:
+			l.End, l.Records = end, max(0, end-max(0, p.NextOffset))
 		}
-		l := Lag{Topic: p.Topic, Partition: p.Partition, NextOffset: p.NextOffset, End: end}
-		l.Records = max(0, end-max(0, p.NextOffset))
 		lags = append(lags, l)
 	}
 	return lags, nil

@@ -103,6 +103,9 @@ func withUnmet(ctx context.Context, pool *pgxpool.Pool, client sarama.Client, g 
 			continue
 		}
 		first, err := client.GetOffset(g.Topic, r.Partition, sarama.OffsetOldest)
+		if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+			continue // the partition is gone, nobody stops for it
+		}
 		if err != nil {
 			return nil, fmt.Errorf("operator: first offset of %s/%d: %w", g.Topic, r.Partition, err)
 		}
