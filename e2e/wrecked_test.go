@@ -74,6 +74,12 @@ func TestFaultPartitionsAdded(t *testing.T) {
 	s.awaitStop(t, "orders", "topic_replaced")
 	s.publishAnew(t, "fraud", "orders.process")
 	pay()
+	var partitions int
+	must(t, s.shop.Pool("orders").QueryRow(t.Context(), "select count(*) from checkpoints where operator = 'orders.process' and topic = $1",
+		events.Fraud.Name).Scan(&partitions))
+	if partitions != 6 {
+		t.Errorf("orders remembers %d partitions of a topic that has 6", partitions)
+	}
 }
 
 func TestFaultKeyPoisoned(t *testing.T) {

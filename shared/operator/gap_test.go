@@ -10,7 +10,6 @@ import (
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/faulttest"
-	"github.com/feira-shop/feira/shared/kafka"
 )
 
 // awaitStop waits until the operator stopped by name, and returns the row that says so.
@@ -242,47 +241,6 @@ func (w *world) recreate() {
 	}
 	w.connect()                // the old client knows the old topic
 	w.last = map[place]int64{} // the relay's chain of a new topic begins anew, the store's positions do not
-}
-
-// A topic that was made again with fewer partitions leaves checkpoints of the others behind: they hide nothing else.
-func TestAPartitionThatIsGoneHidesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, facts)
-	w.publishOn(0, 10)
-	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
-	w.awaitEffects(10)
-	stop()
-	w.publishOn(0, 10)
-	w.deleteBefore(facts, 0, 15)
-	gone := facts.Partitions
-	if _, err := w.db.Pool.Exec(t.Context(), `insert into checkpoints select (jsonb_populate_record(k,
-		jsonb_build_object('partition', $1::int))).* from checkpoints k where partition = 0`, gone); err != nil {
-		t.Fatal(err)
-	}
-	o := w.operator(w.definition(&ledger{}, facts), "m1")
-	w.start(o)
-	w.awaitStop(o)
-	all, err := List(t.Context(), w.db.Pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kafka.NewClient(w.kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	lags, err := Lags(client, all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range lags {
-		if l.Gone != (l.Partition == gone) || l.Partition == 0 && l.Records != 10 {
-			t.Errorf("lag %+v", l)
-		}
-	}
-	if holes, err := Holes(t.Context(), w.db.Pool, client, facts, Gap{Operator: o.Name(), Topic: facts.Name, Partition: -1}); err != nil || len(holes) != 1 {
-		t.Errorf("holes %+v, %v", holes, err)
-	}
 }
 
 func TestACheckpointBeyondTheEndStopsByName(t *testing.T) {

@@ -58,6 +58,9 @@ func (m *membership) prepare(cs sarama.ConsumerGroupSession) error {
 		}
 		claims = append(claims, m.newClaim(cs, row, blocked[row.Partition]))
 	}
+	if err := m.forgetGone(ctx); err != nil {
+		return err
+	}
 	if err := cs.Context().Err(); err != nil {
 		return err
 	}
