@@ -14,8 +14,9 @@ import (
 // is on Kafka afterwards is as the contract says.
 func TestJourneys(t *testing.T) {
 	s := open(t)
+	t.Run("Checkout", func(t *testing.T) { journeys.Checkout(t, s.shop) })
 	t.Run("Together", func(t *testing.T) {
-		for name, journey := range journeys.All {
+		for name, journey := range journeys.Together {
 			t.Run(name, func(t *testing.T) { journey(t, s.shop) })
 		}
 	})

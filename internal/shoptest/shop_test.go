@@ -15,8 +15,9 @@ const hold = 4 * time.Second
 func TestShop(t *testing.T) {
 	t.Parallel()
 	s := shoptest.Start(t, shoptest.Options{Hold: hold})
+	t.Run("Checkout", func(t *testing.T) { journeys.Checkout(t, s) })
 	t.Run("Together", func(t *testing.T) {
-		for name, test := range journeys.All {
+		for name, test := range journeys.Together {
 			t.Run(name, func(t *testing.T) { test(t, s) })
 		}
 	})

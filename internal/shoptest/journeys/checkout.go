@@ -13,9 +13,10 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 )
 
-// checkout is the checkout that the demo prints, pasted once, twice, and with another quantity.
-func checkout(t *testing.T, s *shoptest.Shop) {
-	t.Parallel()
+// Checkout is the checkout that the demo prints, pasted once, twice, and with another quantity. It comes before [Together]: five
+// seconds are promised to a shop with some customers, not to one that has hundreds of requests at once on two cores.
+func Checkout(t *testing.T, s *shoptest.Shop) {
+	t.Helper()
 	sku, ana, key := s.Product(t, 12_345, 10), s.Customer(t), s.Key()
 	body := ana.Checkout(sku, 2, s.Card("tok_visa"))
 	first := ana.Send(t, key, body, 5)

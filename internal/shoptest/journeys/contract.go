@@ -24,7 +24,7 @@ import (
 
 // Contract reads every topic with a client that knows nothing of the shop: each record is JSON as its schema says, with
 // the attributes of CloudEvents in its headers, and in each partition an unbroken chain; see [OnKafka]. It runs when the
-// [All] have ended.
+// [Together] have ended.
 func Contract(t *testing.T, s *shoptest.Shop, repeats bool) {
 	t.Helper()
 	types := OnKafka(t, s, repeats)

@@ -199,7 +199,7 @@ func anyText(t *testing.T, s *shoptest.Shop) {
 	}
 }
 
-// NoCardNumbers runs when the [All] have ended: what was refused as a card number is in no table, and not in the log.
+// NoCardNumbers runs when the [Together] have ended: what was refused as a card number is in no table, and not in the log.
 func NoCardNumbers(t *testing.T, s *shoptest.Shop, log string) {
 	t.Helper()
 	if strings.Contains(log, cardNumber) || strings.Contains(log, "4111 1111") {

@@ -8,10 +8,10 @@ import (
 	"github.com/feira-shop/feira/internal/shoptest"
 )
 
-// All journeys, by name. They leave each other undisturbed in one shop and run at the same time; its hold on suspected
+// Together are all journeys but [Checkout], by name. They leave each other undisturbed in one shop and run at the same time; its hold on suspected
 // duplicates should be a few seconds, since one of them waits for its end.
-var All = map[string]func(*testing.T, *shoptest.Shop){
-	"Checkout": checkout, "CheckoutAsPlaced": checkoutAsPlaced, "CheckoutIsQuick": checkoutIsQuick,
+var Together = map[string]func(*testing.T, *shoptest.Shop){
+	"CheckoutAsPlaced": checkoutAsPlaced, "CheckoutIsQuick": checkoutIsQuick,
 	"History": history, "Live": live, "Conditions": conditions,
 	"DuplicateLeft": duplicateLeft, "DuplicateReleased": duplicateReleased, "NotDuplicates": notDuplicates,
 	"LastPieces": lastPieces,
