@@ -131,10 +131,3 @@ func (s *stack) complain(t *testing.T, since time.Time) {
 		t.Logf("the end of what %s said:\n%s", name, strings.Join(lines[max(0, len(lines)-shownLines):], ""))
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -145,3 +145,10 @@ func firsts(t *testing.T, records []*kgo.Record) []*kgo.Record {
 	}
 	return kept
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
