@@ -8,8 +8,8 @@ import (
 	"github.com/feira-shop/feira/internal/shoptest"
 )
 
-// Together are all journeys but [Checkout], by name. They leave each other undisturbed in one shop and run at the same time; its hold on suspected
-// duplicates should be a few seconds, since one of them waits for its end.
+// Together are all journeys but [Checkout], by name. They leave each other undisturbed in one shop and run at the same time;
+// its hold on suspected duplicates should be a few seconds, since one of them waits for its end.
 var Together = map[string]func(*testing.T, *shoptest.Shop){
 	"CheckoutAsPlaced": checkoutAsPlaced, "CheckoutIsQuick": checkoutIsQuick,
 	"History": history, "Live": live, "Conditions": conditions,
