@@ -37,7 +37,7 @@ type runCmd struct {
 	JWKS       string            `name:"jwks" env:"FEIRA_JWKS" placeholder:"FILE|URL" help:"Key set that tokens are verified by; what has an API does not start without one."`
 	Deadline   time.Duration     `env:"FEIRA_DEADLINE" default:"5m" help:"How long an order may take from placed to confirmed."`
 	Hold       time.Duration     `env:"FEIRA_HOLD" default:"15m" help:"How long a suspected duplicate waits for its release."`
-	MaxConns   int32             `env:"FEIRA_MAX_CONNS" default:"8" help:"Connections of each service to its database."`
+	MaxConns   int32             `env:"FEIRA_MAX_CONNS" default:"8" help:"Connections of each service to its database for requests; operators and what writes have their own."`
 	Rate       int               `env:"FEIRA_RATE" default:"1200" help:"Requests a customer may make per minute at each service; 0: no limit."`
 	Behind     bool              `name:"behind-gateway" env:"FEIRA_BEHIND_GATEWAY" help:"Clients come through a gateway in another process only: who is not signed in is limited by the address that it passes on, not by the gateway's own."`
 	Upstreams  map[string]string `env:"FEIRA_UPSTREAMS" placeholder:"SERVICE=HOST:PORT" mapsep:"," help:"For the gateway: where services are that do not run in this process; several by commas."`

@@ -44,7 +44,7 @@ var operatorMutants = []mutant{
 	if err := l.op.hooks.at(afterCommit, l.op.def.Name); err != nil {
 		return err
 	}
-	later, err := l.op.store.Begin(ctx)
+	later, err := l.op.store.BeginIn(ctx, l.op.pool)
 	if err != nil {
 		return err
 	}

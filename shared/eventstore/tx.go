@@ -42,8 +42,11 @@ type statement struct {
 
 // Begin opens a transaction in which streams are locked, changed and appended to. Nothing is sent before
 // its first statement. The caller must end it with Commit or Rollback.
-func (s *Store) Begin(ctx context.Context) (*Tx, error) {
-	conn, err := s.pool.Acquire(ctx)
+func (s *Store) Begin(ctx context.Context) (*Tx, error) { return s.BeginIn(ctx, s.pool) }
+
+// BeginIn is Begin with a connection of another pool to the same database.
+func (s *Store) BeginIn(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("eventstore: begin: %w", err)
 	}

@@ -91,14 +91,14 @@ func still(c *claim) *part { return &part{claim: c, to: c.saved} }
 func (l *loop) lookAndClose(ctx context.Context, c *claim) (int, error) {
 	ctx, cancel := l.attemptContext(ctx)
 	defer cancel()
-	n, err := l.op.closing.Look(ctx, l.op.store.Pool(), l.closer.most)
+	n, err := l.op.closing.Look(ctx, l.op.pool, l.closer.most)
 	if err != nil || n == 0 {
 		return 0, err
 	}
 	if err := l.op.hooks.at(beforeClosing, l.op.def.Name); err != nil {
 		return n, err
 	}
-	tx, err := l.op.store.Begin(ctx)
+	tx, err := l.op.store.BeginIn(ctx, l.op.pool)
 	if err != nil {
 		return n, err
 	}

@@ -44,7 +44,7 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) 
 		return err
 	}
 	begun := time.Now()
-	tx, err := l.op.store.Begin(ctx)
+	tx, err := l.op.store.BeginIn(ctx, l.op.pool)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (c *control) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.run.op.timing.attempt)
 	defer cancel()
 	var paused, stopped, requested bool
-	err := c.run.op.store.Pool().QueryRow(ctx, controlSQL, c.run.op.def.Name).Scan(&paused, &stopped, &requested)
+	err := c.run.op.pool.QueryRow(ctx, controlSQL, c.run.op.def.Name).Scan(&paused, &stopped, &requested)
 	if err != nil {
 		return err
 	}

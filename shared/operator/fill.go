@@ -48,7 +48,7 @@ func (s *errand) fill(ctx context.Context) bool {
 func (s *errand) nextFills(ctx context.Context) ([]*item, error) {
 	ctx, cancel := s.attemptContext(ctx)
 	defer cancel()
-	rows, err := s.op.store.Pool().Query(ctx, fillsSQL, s.op.def.Name, s.claim.topic, s.claim.partition, s.claim.at.source, s.op.maxBatch())
+	rows, err := s.op.pool.Query(ctx, fillsSQL, s.op.def.Name, s.claim.topic, s.claim.partition, s.claim.at.source, s.op.maxBatch())
 	if err != nil {
 		return nil, err
 	}

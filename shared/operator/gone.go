@@ -9,7 +9,7 @@ import (
 // accept-gap leaves them: without the topic's id. Who waits for all partitions, as windows do, would wait for them for ever.
 // One of which events were applied stays: should the partition come back, its position tells which those were.
 func (m *membership) forgetGone(ctx context.Context) error {
-	pool, def := m.run.op.store.Pool(), m.run.op.def
+	pool, def := m.run.op.pool, m.run.op.def
 	var some bool
 	err := pool.QueryRow(ctx, "select exists (select from checkpoints where operator = $1 and topic = $2 and topic_id = '')",
 		def.Name, m.topic.Name).Scan(&some)

@@ -115,7 +115,7 @@ func (l *loop) exchange(ctx context.Context) {
 			continue
 		}
 		rctx, cancel := l.attemptContext(ctx)
-		err := s.Restore(rctx, l.op.store.Pool(), c.owned)
+		err := s.Restore(rctx, l.op.pool, c.owned)
 		cancel()
 		if err != nil {
 			l.op.log.Warn("state could not be restored yet", "topic", c.topic, "partition", c.partition, "error", err)

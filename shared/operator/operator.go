@@ -1,12 +1,14 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -16,6 +18,9 @@ import (
 // Options configure a running operator.
 type Options struct {
 	Store *eventstore.Store // of the service that the operator belongs to; required
+	// Pool is what the operator uses of the service's database; several may share one, with a connection for each and one
+	// more. With that of the store, it stands in line with everyone who reads there. nil: that of the store.
+	Pool  *pgxpool.Pool
 	Kafka kafka.Config
 	// Member is this process's stable name among the replicas of the service: with it, a crash and a start cost
 	// less than a second instead of a session timeout. Two processes with one name fence each other.
@@ -29,6 +34,7 @@ type Operator struct {
 	def      Definition
 	opts     Options
 	store    *eventstore.Store
+	pool     *pgxpool.Pool
 	handler  Handler
 	stateful Stateful // the handler, when it has state in memory
 	closing  Closing  // the handler, when it closes windows
@@ -73,7 +79,7 @@ func New(def Definition, opts Options) *Operator {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	o := &Operator{
-		def: def, opts: opts, store: opts.Store, timing: defaultTiming,
+		def: def, opts: opts, store: opts.Store, pool: cmp.Or(opts.Pool, opts.Store.Pool()), timing: defaultTiming,
 		log:     opts.Log.With("operator", def.Name),
 		waiting: map[string]bool{},
 	}

@@ -73,7 +73,7 @@ func (l *loop) look(ctx context.Context, b batch, bar bool) (outcome, error) {
 	for i, p := range b {
 		sources[i] = p.claim.saved.source
 	}
-	found, err := l.op.store.Pool().Query(ctx, sql, args[0], args[1], args[2], args[3], args[4], sources)
+	found, err := l.op.pool.Query(ctx, sql, args[0], args[1], args[2], args[3], args[4], sources)
 	if err != nil {
 		return outcomeUnknown, err
 	}

@@ -140,7 +140,7 @@ func (s *errand) isGone(ctx context.Context, items []*item) (bool, error) {
 	ctx, cancel := s.attemptContext(ctx)
 	defer cancel()
 	var left int
-	err := s.op.store.Pool().QueryRow(ctx, `select count(*) from parked
+	err := s.op.pool.QueryRow(ctx, `select count(*) from parked
 		where operator = $1 and topic = $2 and partition = $3 and "offset" = any($4)`,
 		s.op.def.Name, s.claim.topic, s.claim.partition, offsetsOf(items)).Scan(&left)
 	return err == nil && left == 0, err

@@ -74,7 +74,7 @@ func (l *loop) serveRequests(ctx context.Context) bool {
 func (l *loop) openRequests(ctx context.Context, c *claim) ([]request, error) {
 	ctx, cancel := l.attemptContext(ctx)
 	defer cancel()
-	rows, err := l.op.store.Pool().Query(ctx, requestsSQL, l.op.def.Name, c.topic, c.partition)
+	rows, err := l.op.pool.Query(ctx, requestsSQL, l.op.def.Name, c.topic, c.partition)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *errand) record(row pgx.CollectableRow, offset *int64, dest ...any) (*it
 func (s *errand) next(ctx context.Context) ([]*item, error) {
 	ctx, cancel := s.attemptContext(ctx)
 	defer cancel()
-	rows, err := s.op.store.Pool().Query(ctx, parkedOfSQL, s.op.def.Name, s.claim.topic, s.claim.partition,
+	rows, err := s.op.pool.Query(ctx, parkedOfSQL, s.op.def.Name, s.claim.topic, s.claim.partition,
 		s.after, s.request.Offset, s.request.Key, s.op.maxBatch(), s.request.ID)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (s *errand) placeOf(offset int64) string {
 func (s *errand) finish(ctx context.Context) bool {
 	ctx, cancel := s.attemptContext(ctx)
 	defer cancel()
-	_, err := s.op.store.Pool().Exec(ctx, finishRequestSQL, s.request.ID)
+	_, err := s.op.pool.Exec(ctx, finishRequestSQL, s.request.ID)
 	return err == nil
 }
 

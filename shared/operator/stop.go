@@ -45,7 +45,7 @@ func (o *Operator) stop(ctx context.Context, cause error) {
 	o.log.Error("the operator stopped", "error", cause)
 	args = append([]any{o.def.Name, o.opts.Member}, args...)
 	o.persist(ctx, func(ctx context.Context) error {
-		_, err := o.store.Pool().Exec(ctx, stopSQL, args...)
+		_, err := o.pool.Exec(ctx, stopSQL, args...)
 		return err
 	})
 }
@@ -55,7 +55,7 @@ func (o *Operator) awaitAcceptance(ctx context.Context) {
 	for ctx.Err() == nil {
 		var message string
 		actx, cancel := context.WithTimeout(ctx, o.timing.attempt)
-		err := o.store.Pool().QueryRow(actx,
+		err := o.pool.QueryRow(actx,
 			"select message from operator_stops where operator = $1 order by stopped_at limit 1", o.def.Name).Scan(&message)
 		cancel()
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -73,7 +73,7 @@ func (o *Operator) awaitAcceptance(ctx context.Context) {
 // forgetStops clears what earlier processes stopped for: a start looks for itself, and stops again if need be.
 func (o *Operator) forgetStops(ctx context.Context) {
 	o.persist(ctx, func(ctx context.Context) error {
-		_, err := o.store.Pool().Exec(ctx, "delete from operator_stops where operator = $1", o.def.Name)
+		_, err := o.pool.Exec(ctx, "delete from operator_stops where operator = $1", o.def.Name)
 		return err
 	})
 }

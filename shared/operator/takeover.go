@@ -79,7 +79,7 @@ func (m *membership) prepare(cs sarama.ConsumerGroupSession) error {
 // begin writes the first checkpoints of an operator on a topic, of all partitions at once: one that is added
 // later is then known to be new, and read from its beginning even by operators that began with Now.
 func (m *membership) begin(ctx context.Context, id string) error {
-	pool := m.run.op.store.Pool()
+	pool := m.run.op.pool
 	var begun bool
 	err := pool.QueryRow(ctx, "select exists (select from checkpoints where operator = $1 and topic = $2)",
 		m.run.op.def.Name, m.topic.Name).Scan(&begun)
@@ -108,7 +108,7 @@ func (m *membership) begin(ctx context.Context, id string) error {
 func (m *membership) raise(ctx context.Context, partitions []int32, id string) ([]checkpoint, map[int32]map[string]int, error) {
 	var rows []checkpoint
 	blocked := map[int32]map[string]int{}
-	err := pgx.BeginFunc(ctx, m.run.op.store.Pool(), func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, m.run.op.pool, func(tx pgx.Tx) error {
 		found, err := tx.Query(ctx, raiseSQL, m.run.op.def.Name, m.topic.Name, partitions, id)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (m *membership) verify(ctx context.Context, row *checkpoint, id string) err
 		if row.Next < 0 {
 			row.Next = first
 		}
-		if _, err := r.op.store.Pool().Exec(ctx, settleStartSQL, r.op.def.Name, m.topic.Name, row.Partition, row.Epoch, row.Next, id); err != nil {
+		if _, err := r.op.pool.Exec(ctx, settleStartSQL, r.op.def.Name, m.topic.Name, row.Partition, row.Epoch, row.Next, id); err != nil {
 			return err
 		}
 	}

@@ -146,7 +146,7 @@ func (t *trial) rehearseOnce(ctx context.Context, items []*item) error {
 	for _, it := range items {
 		p.steps = append(p.steps, step{item: it, fate: it.fate, to: p.to})
 	}
-	tx, err := t.op.store.Begin(ctx)
+	tx, err := t.op.store.BeginIn(ctx, t.op.pool)
 	if err != nil {
 		return err
 	}
@@ -171,6 +171,6 @@ func (t *trial) rehearseOnce(ctx context.Context, items []*item) error {
 func (t *trial) report(ctx context.Context) bool {
 	ctx, cancel := t.attemptContext(ctx)
 	defer cancel()
-	_, err := t.op.store.Pool().Exec(ctx, reportTrialsSQL, t.request.ID, t.offsets, t.outcomes, t.details)
+	_, err := t.op.pool.Exec(ctx, reportTrialsSQL, t.request.ID, t.offsets, t.outcomes, t.details)
 	return err == nil
 }

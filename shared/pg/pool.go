@@ -112,6 +112,7 @@ func configure(cfg *pgx.ConnConfig, name string, extra map[string]string) func(c
 	}
 	delete(cfg.RuntimeParams, transactionTimeoutName)
 
+	cfg.DescriptionCacheCapacity = 0 // of a mode that nothing here uses; it would be half of what an idle connection holds
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = connectTimeout
 	}

@@ -27,7 +27,7 @@ type Options struct {
 	Port      int          // on 127.0.0.1; 0: any free one
 	NoSync    bool         // no fsync: for tests only, since a power cut then loses everything
 	Temporary bool         // remove Dir when the server stops or the process that started it is gone
-	MaxConns  int          // max_connections of the server; 0: 200
+	MaxConns  int          // max_connections of the server; 0: 300
 	Cache     string       // where fetched binaries are kept; "": the machine's cache folder
 	Log       *slog.Logger // nil: discard
 	Progress  io.Writer    // is told of a download; nil: nobody
@@ -36,7 +36,7 @@ type Options struct {
 // Names and limits of a server.
 const (
 	adminRole          = "postgres" // superuser; no service connects as it
-	defaultServerConns = 200
+	defaultServerConns = 300
 	portTries          = 5
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -187,9 +188,32 @@ func TestThePoolHasFigures(t *testing.T) {
 	if at < 0 {
 		t.Fatal("the pool has no figures")
 	}
-	if m := families[at].GetMetric(); len(m) != 1 || m[0].GetGauge().GetValue() != 5 {
-		t.Errorf("got %v, want one pool of 5 connections", m)
+	sizes := map[string]float64{}
+	for _, m := range families[at].GetMetric() {
+		sizes[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
 	}
+	if want := map[string]float64{"store": 5, "operators": 2}; !maps.Equal(sizes, want) {
+		t.Errorf("got pools of %v connections, want %v", sizes, want)
+	}
+}
+
+// TestOperatorsDoNotWaitBehindRequests: with every connection for requests taken, what follows from events still does.
+func TestOperatorsDoNotWaitBehindRequests(t *testing.T) {
+	t.Parallel()
+	d := definition()
+	g := newGround(t, d)
+	r := g.start(d)
+	for range r.pool.Config().MaxConns {
+		conn, err := r.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
+	if err := earn(t.Context(), r.Runtime.Store, "busy"); err != nil {
+		t.Fatal(err)
+	}
+	g.await("the operator", func() bool { return g.count("select count(*) from heard") == 1 })
 }
 
 // A service may be started again in the process: its figures are then those of the last start.

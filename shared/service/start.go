@@ -26,7 +26,7 @@ type Config struct {
 	DSN      string       // of the service's own database
 	Kafka    kafka.Config // the brokers
 	Member   string       // stable name of this replica among others of the same service
-	MaxConns int32        // connections to the database; 0 is 8
+	MaxConns int32        // connections to the database for requests; 0 is 8. Whatever else works there has its own
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // carries the label service; nil: none
 	Tracer   *telemetry.Tracer     // of the service; nil: none
@@ -74,16 +74,12 @@ func Start(ctx context.Context, d Definition, cfg Config) (*Running, error) {
 }
 
 func (r *Running) startStore(ctx context.Context, cfg Config) error {
-	pool, err := pg.Open(ctx, cfg.DSN, pg.PoolOptions{Name: "feira-" + r.Definition.Name, MaxConns: cfg.MaxConns})
+	pool, err := r.openPool(ctx, cfg, "store", cfg.MaxConns)
 	if err != nil {
 		return err
 	}
 	r.pool = pool
-	r.stops = append(r.stops, func(limit context.Context) { within(limit, pool.Close) })
 	if cfg.Metrics != nil {
-		if err := telemetry.RegisterPool(cfg.Metrics, "store", pool); err != nil {
-			return err
-		}
 		if err := telemetry.Register(cfg.Metrics, append([]prometheus.Collector{pg.NewFigures(pool)}, r.Definition.Figures...)...); err != nil {
 			return err
 		}
@@ -95,6 +91,19 @@ func (r *Running) startStore(ctx context.Context, cfg Config) error {
 	r.Runtime = Runtime{Store: store, Log: cfg.Log, Kafka: cfg.Kafka}
 	r.background(func(ctx context.Context) { r.report("store", store.Run(ctx)) })
 	return nil
+}
+
+// openPool opens connections to the service's database for what is named, until the service stops.
+func (r *Running) openPool(ctx context.Context, cfg Config, name string, size int32) (*pgxpool.Pool, error) {
+	pool, err := pg.Open(ctx, cfg.DSN, pg.PoolOptions{Name: "feira-" + r.Definition.Name, MaxConns: size})
+	if err != nil {
+		return nil, err
+	}
+	r.stops = append(r.stops, func(limit context.Context) { within(limit, pool.Close) })
+	if cfg.Metrics == nil {
+		return pool, nil
+	}
+	return pool, telemetry.RegisterPool(cfg.Metrics, name, pool)
 }
 
 func (r *Running) seed(ctx context.Context, _ Config) error {
@@ -135,10 +144,17 @@ func (r *Running) startJobs(ctx context.Context, cfg Config) error {
 }
 
 // startOperators starts all operators; they are stopped together, so that stopping takes as long as the slowest.
-func (r *Running) startOperators(_ context.Context, cfg Config) error {
+func (r *Running) startOperators(ctx context.Context, cfg Config) error {
+	if len(r.Definition.Operators) == 0 {
+		return nil
+	}
+	pool, err := r.openPool(ctx, cfg, "operators", int32(len(r.Definition.Operators))+1)
+	if err != nil {
+		return err
+	}
 	for _, d := range r.Definition.Operators {
 		r.operators = append(r.operators, operator.New(d, operator.Options{
-			Store: r.Runtime.Store, Kafka: cfg.Kafka, Member: cfg.Member, Log: cfg.Log, Metrics: cfg.Metrics,
+			Store: r.Runtime.Store, Pool: pool, Kafka: cfg.Kafka, Member: cfg.Member, Log: cfg.Log, Metrics: cfg.Metrics,
 		}))
 	}
 	r.background(func(ctx context.Context) {

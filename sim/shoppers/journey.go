@@ -20,6 +20,9 @@ func (s *Shoppers) journey(ctx context.Context, n int64, p plan) {
 	if card == "" {
 		if s.opts.Cards > 0 {
 			n %= s.opts.Cards
+			if _, special := behaviours[p.path]; !special {
+				p.token = brand(n)
+			}
 		}
 		card = fmt.Sprint(n)
 	}

@@ -99,6 +99,14 @@ func planFor(seedOfRun uint64, n int64, customers int, products []seed.Product) 
 	return p
 }
 
+// brand is what a good card that comes back is each time.
+func brand(card int64) string {
+	if card%4 == 0 {
+		return "tok_mastercard"
+	}
+	return "tok_visa"
+}
+
 // pathFor makes one order in each ten an unhappy one, at a random place, and goes through all unhappy paths in
 // random order before any comes again. round counts how often all have been.
 func pathFor(seedOfRun uint64, n int64) (path Path, round int64) {

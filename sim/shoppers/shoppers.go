@@ -39,7 +39,7 @@ type Options struct {
 	OperatorToken func() string
 	Products      []seed.Product // nil: the first catalogue
 	Customers     int            // how many there are; 0: 200
-	Cards         int64          // how many there are of each kind, used in turn; 0: each order has one of its own
+	Cards         int64          // good ones, used in turn, and as many of each bad kind; 0: each order has one of its own
 	// Thieves is the share of all orders that are fraud ([Fraudulent]), 0 to 0.5. While there are some, the other
 	// shoppers use their own cards again and again, so that there are habits to tell them by.
 	Thieves float64
