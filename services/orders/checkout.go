@@ -25,11 +25,13 @@ func (h *handlers) PlaceOrder(ctx context.Context, r api.PlaceOrderRequestObject
 		return nil, err
 	}
 	id := OrderID(caller(ctx).Subject, key)
+	wait, applied := web.Wait(r.Params.Prefer)
+	p, stop := h.watch(id, wait)
+	defer stop()
 	o, err := h.place(ctx, id, key, *r.Body)
 	if err != nil {
 		return nil, err
 	}
-	wait, applied := web.Wait(r.Params.Prefer)
 	headers := api.PlaceOrder201ResponseHeaders{Location: "/v1/orders/" + id, PreferenceApplied: applied}
 	if o.Events == nil {
 		headers.IdempotentReplayed = &yes
@@ -39,7 +41,7 @@ func (h *handlers) PlaceOrder(ctx context.Context, r api.PlaceOrderRequestObject
 			}
 		}
 	}
-	o, err = h.await(ctx, id, o, wait, func(o decider.Outcome[Order]) bool { return o.State.Status != Placed })
+	o, err = h.await(ctx, id, o, p, func(o decider.Outcome[Order]) bool { return o.State.Status != Placed })
 	if err != nil {
 		return nil, err
 	}

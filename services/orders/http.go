@@ -83,7 +83,7 @@ func caller(ctx context.Context) auth.Claims {
 // read loads an order that the caller may see; another's is not found.
 func (h *handlers) read(ctx context.Context, id string) (decider.Outcome[Order], error) {
 	telemetry.About(ctx, id)
-	o, err := decider.Load(ctx, h.store, Rules, Stream(id))
+	o, err := decider.LoadChanged(ctx, h.store, Rules, Stream(id))
 	if err != nil {
 		return o, err
 	}
@@ -98,32 +98,45 @@ func meta(ctx context.Context, order, key string) events.Meta {
 	return events.Meta{Correlation: order, Causation: key, Actor: caller(ctx).Subject}
 }
 
-// await waits until done says so of an order, at most so long, and returns the order as it last was.
-func (h *handlers) await(ctx context.Context, id string, o decider.Outcome[Order], wait time.Duration, done func(decider.Outcome[Order]) bool) (decider.Outcome[Order], error) {
-	if wait <= 0 || done(o) {
+// patience is how long a request may wait for an order to change.
+type patience struct {
+	changed <-chan struct{}
+	limit   time.Duration
+}
+
+// watch notices from now on what happens to an order; call it before the order is read. The caller must call stop.
+func (h *handlers) watch(id string, limit time.Duration) (p patience, stop func()) {
+	if limit <= 0 {
+		return patience{}, func() {}
+	}
+	changed, stop := h.store.Watch(Stream(id))
+	return patience{changed, limit}, stop
+}
+
+// await waits until done says so of an order that was read, and returns it as it last was.
+func (h *handlers) await(ctx context.Context, id string, o decider.Outcome[Order], p patience, done func(decider.Outcome[Order]) bool) (decider.Outcome[Order], error) {
+	if p.limit <= 0 || done(o) {
 		return o, nil
 	}
 	defer web.Waiting(ctx)()
-	changed, stop := h.store.Watch(Stream(id))
-	defer stop()
-	limit := time.NewTimer(wait)
+	limit := time.NewTimer(p.limit)
 	defer limit.Stop()
 	for {
-		now, err := decider.Load(ctx, h.store, Rules, Stream(id))
-		if err != nil {
-			return now, err
-		}
-		if o = now; done(o) {
-			return o, nil
-		}
 		select {
-		case <-changed:
+		case <-p.changed:
 		case <-limit.C:
 			return o, nil
 		case <-web.Draining(ctx):
 			return o, nil
 		case <-ctx.Done():
 			return o, ctx.Err()
+		}
+		now, err := decider.LoadChanged(ctx, h.store, Rules, Stream(id))
+		if err != nil {
+			return now, err
+		}
+		if o = now; done(o) {
+			return o, nil
 		}
 	}
 }
@@ -134,15 +147,17 @@ func (h *handlers) GetOrder(ctx context.Context, r api.GetOrderRequestObject) (a
 	if err != nil {
 		return nil, err
 	}
-	o, err := h.read(ctx, r.Id)
-	if err != nil {
-		return nil, err
-	}
 	wait, applied := web.Wait(r.Params.Prefer)
 	if !known.Given() {
 		wait, applied = 0, nil
 	}
-	o, err = h.await(ctx, r.Id, o, wait, func(o decider.Outcome[Order]) bool { return !known.Names(o.Version) })
+	p, stop := h.watch(r.Id, wait)
+	defer stop()
+	o, err := h.read(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	o, err = h.await(ctx, r.Id, o, p, func(o decider.Outcome[Order]) bool { return !known.Names(o.Version) })
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,11 @@ import (
 // view shows an order as it is at a version.
 func (h *handlers) view(ctx context.Context, o decider.Outcome[Order]) (api.Order, error) {
 	updated := o.State.PlacedAt
-	if o.Version > 1 {
+	switch {
+	case o.Version <= 1:
+	case !o.ChangedAt.IsZero():
+		updated = o.ChangedAt
+	default:
 		err := h.store.Pool().QueryRow(ctx, `select es_changed_at($1, $2)`,
 			Stream(o.State.ID), o.Version).Scan(&updated)
 		if err != nil {

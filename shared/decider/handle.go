@@ -3,6 +3,7 @@ package decider
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -14,6 +15,8 @@ type Outcome[S any] struct {
 	Version int64
 	State   S
 	Events  []events.Event // what this command added; nil when it changed nothing
+	// ChangedAt is when the version was recorded. Only [LoadChanged] reads it; zero: it is not known.
+	ChangedAt time.Time
 }
 
 // Option changes one [Handle].
@@ -109,14 +112,24 @@ func attempt[S any](ctx context.Context, store *eventstore.Store, d Decider[S], 
 // never written has version 0 and the initial state.
 func Load[S any](ctx context.Context, store *eventstore.Store, d Decider[S], stream string) (Outcome[S], error) {
 	kept, err := store.Load(ctx, stream)
+	return restore(ctx, store, d, kept, err)
+}
+
+// LoadChanged is [Load] that also reads ChangedAt.
+func LoadChanged[S any](ctx context.Context, store *eventstore.Store, d Decider[S], stream string) (Outcome[S], error) {
+	kept, err := store.LoadChanged(ctx, stream)
+	return restore(ctx, store, d, kept, err)
+}
+
+func restore[S any](ctx context.Context, store *eventstore.Store, d Decider[S], kept eventstore.Stream, err error) (Outcome[S], error) {
 	if err != nil {
 		return Outcome[S]{State: d.Initial}, err
 	}
 	// Bounded, because without a lock the stream may have grown since.
 	state, err := d.Restore(kept, func() ([]events.Recorded, error) {
-		return store.History(ctx, stream, eventstore.Until{Version: kept.Version})
+		return store.History(ctx, kept.Name, eventstore.Until{Version: kept.Version})
 	})
-	return Outcome[S]{Version: kept.Version, State: state}, err
+	return Outcome[S]{Version: kept.Version, State: state, ChangedAt: kept.ChangedAt}, err
 }
 
 // At reads a stream as it was at a version or time.

@@ -12,8 +12,9 @@ import (
 // idleBeforePing is how long a connection may have been idle and still be used without asking whether it lives.
 const idleBeforePing = time.Second
 
-// ownConn is a lane's connection. It is not one of the pool's: with a hundred readers waiting for one of those, each
-// flush would wait behind all of them; and waiting for rows must not use them up.
+// ownConn is the connection of what the store does by itself: a lane, the tail. It is not one of the pool's: with a hundred
+// readers waiting for one of those, each flush and each look would wait behind all of them; and waiting for rows must not use
+// them up.
 type ownConn struct {
 	store  *Store
 	params map[string]string // run-time parameters, beside or in place of the pool's

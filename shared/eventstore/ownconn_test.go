@@ -11,7 +11,7 @@ import (
 	"github.com/feira-shop/feira/shared/pg/pgtest"
 )
 
-// TestAppendsDoNotWaitBehindReaders: with every connection of the pool taken, what writes still writes.
+// TestAppendsDoNotWaitBehindReaders: with every connection of the pool taken, what writes still writes, and who watches hears of it.
 func TestAppendsDoNotWaitBehindReaders(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t, eventstore.Migrations())
@@ -24,8 +24,15 @@ func TestAppendsDoNotWaitBehindReaders(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
+	changed, stop := s.Watch("counter-1")
+	defer stop()
 	_, err := s.Append(ctx, counted(t, "counter-1", 0))
 	must(t, err)
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		t.Error("who watches was told nothing")
+	}
 }
 
 // TestALaneNoticesThatItsSessionEnded: a server that was restarted while nothing was written leaves no outcome unknown.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -93,26 +94,42 @@ const callCommit = "es_commit"
 
 // Load reads a stream's current state; a stream that was never written has version 0.
 func (s *Store) Load(ctx context.Context, stream string) (Stream, error) {
-	rows, err := s.pool.Query(ctx, "select stream, version, shape, state from streams where stream = $1", stream)
-	if err != nil {
-		return Stream{}, fmt.Errorf("eventstore: load stream %s: %w", stream, err)
-	}
-	loaded, err := pgx.CollectExactlyOneRow(rows, scanStream)
+	return s.load(ctx, stream, "null::timestamptz")
+}
+
+// LoadChanged is [Store.Load] that also reads ChangedAt, for which it looks into all parts of the events.
+func (s *Store) LoadChanged(ctx context.Context, stream string) (Stream, error) {
+	return s.load(ctx, stream, "es_changed_at(stream, version)")
+}
+
+func (s *Store) load(ctx context.Context, stream, changedAt string) (Stream, error) {
+	loaded := Stream{Name: stream}
+	var changed *time.Time
+	err := s.pool.QueryRow(ctx, "select version, shape, state, "+changedAt+" from streams where stream = $1", stream).
+		Scan(&loaded.Version, &loaded.Shape, (*[]byte)(&loaded.State), &changed)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Stream{Name: stream}, nil
+		return loaded, nil
 	}
 	if err != nil {
 		return Stream{}, fmt.Errorf("eventstore: load stream %s: %w", stream, err)
 	}
-	return loaded, nil
+	if changed != nil {
+		loaded.ChangedAt = *changed
+	}
+	return loaded.marked(), nil
 }
 
 // scanStream reads (stream, version, shape, state).
 func scanStream(row pgx.CollectableRow) (Stream, error) {
 	var s Stream
 	err := row.Scan(&s.Name, &s.Version, &s.Shape, (*[]byte)(&s.State))
+	return s.marked(), err
+}
+
+// marked is the stream without what a row holds that only marks its place.
+func (s Stream) marked() Stream {
 	if s.Version == 0 { // the row only marks the place
 		s.Shape, s.State = 0, nil
 	}
-	return s, err
+	return s
 }

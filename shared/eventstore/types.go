@@ -104,6 +104,8 @@ type Stream struct {
 	Version int64 // 0: nothing was ever appended
 	Shape   int
 	State   json.RawMessage
+	// ChangedAt is when the version was recorded. Only [Store.LoadChanged] reads it; zero: it is not known.
+	ChangedAt time.Time
 }
 
 // ErrUnknown says that the caller gave up while its append was in flight. It may or may not have been

@@ -81,10 +81,12 @@ func (s *Store) Wake() <-chan struct{} { return s.wake }
 // notify sends notifications until ctx ends, the last one included. One that fails is not repeated: everybody polls
 // as well.
 func (s *Store) notify(ctx context.Context) {
+	own := ownConn{store: s}
+	defer own.close(ctx)
 	defer func() {
 		select {
 		case <-s.notifier.kick:
-			_ = s.notifyOnce(context.WithoutCancel(ctx))
+			_ = s.notifyOnce(context.WithoutCancel(ctx), &own)
 		default:
 		}
 	}()
@@ -96,7 +98,7 @@ func (s *Store) notify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := s.notifyOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := s.notifyOnce(ctx, &own); err != nil && ctx.Err() == nil {
 			s.log.Debug("notification not sent", "error", err)
 		}
 		gap.Reset(notifyGap)
@@ -108,10 +110,15 @@ func (s *Store) notify(ctx context.Context) {
 	}
 }
 
-func (s *Store) notifyOnce(ctx context.Context) error {
+func (s *Store) notifyOnce(ctx context.Context, own *ownConn) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, notifySQL, notifyChannel, s.instance, s.notifier.take())
+	conn, err := own.lend(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, notifySQL, notifyChannel, s.instance, s.notifier.take())
+	own.giveBack(ctx, err)
 	return err
 }
 

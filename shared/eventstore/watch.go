@@ -94,7 +94,8 @@ func (s *Store) follow(ctx context.Context) {
 	defer poll.Stop()
 	gap := time.NewTicker(tailGap)
 	defer gap.Stop()
-	cursor, known := int64(0), false
+	r := tailReader{store: s, own: ownConn{store: s}}
+	defer r.own.close(ctx)
 	for {
 		select {
 		case <-s.tail.kick:
@@ -103,18 +104,11 @@ func (s *Store) follow(ctx context.Context) {
 			return
 		}
 		watched, restart := s.tail.state()
-		known = known && !restart
+		r.known = r.known && !restart
 		if !watched {
 			continue
 		}
-		var err error
-		if known {
-			cursor, err = s.fanOut(ctx, cursor)
-		} else if cursor, err = s.newest(ctx); err == nil {
-			known = true
-			s.tail.changed(nil) // what came between their Watch and now is behind the cursor
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
 			s.log.Debug("watched streams could not be read", "error", err)
 		}
 		gap.Reset(tailGap)
@@ -126,34 +120,62 @@ func (s *Store) follow(ctx context.Context) {
 	}
 }
 
-func (s *Store) newest(ctx context.Context) (position int64, err error) {
-	err = s.pool.QueryRow(ctx, "select coalesce(max(position), 0) from events").Scan(&position)
-	return position, err
+// tailReader is how far a store's tail was read.
+type tailReader struct {
+	store  *Store
+	own    ownConn
+	cursor int64
+	known  bool // the cursor
 }
 
-// fanOut tells watchers of all events after cursor and returns the new cursor. Positions are in commit order, so
-// none is missed.
-func (s *Store) fanOut(ctx context.Context, cursor int64) (int64, error) {
+// look tells watchers of all events after the cursor.
+func (r *tailReader) look(ctx context.Context) error {
+	conn, err := r.own.lend(ctx)
+	if err != nil {
+		return err
+	}
+	if r.known {
+		err = r.fanOut(ctx, conn)
+	} else {
+		err = r.begin(ctx, conn)
+	}
+	r.own.giveBack(ctx, err)
+	return err
+}
+
+// begin is at the newest event.
+func (r *tailReader) begin(ctx context.Context, conn *pgx.Conn) error {
+	err := conn.QueryRow(ctx, "select coalesce(max(position), 0) from events").Scan(&r.cursor)
+	if err != nil {
+		return err
+	}
+	r.known = true
+	r.store.tail.changed(nil) // what came between their Watch and now is behind the cursor
+	return nil
+}
+
+// fanOut moves the cursor. Positions are in commit order, so none is missed.
+func (r *tailReader) fanOut(ctx context.Context, conn *pgx.Conn) error {
 	for {
-		rows, err := s.pool.Query(ctx, "select position, stream from events where position > $1 order by position limit $2", cursor, tailPage)
+		rows, err := conn.Query(ctx, "select position, stream from events where position > $1 order by position limit $2", r.cursor, tailPage)
 		if err != nil {
-			return cursor, err
+			return err
 		}
 		streams := []string{}
 		var position int64
 		var stream string
-		last := cursor
+		last := r.cursor
 		if _, err := pgx.ForEachRow(rows, []any{&position, &stream}, func() error {
 			streams = append(streams, stream)
 			last = position
 			return nil
 		}); err != nil {
-			return cursor, err
+			return err
 		}
-		cursor = last
-		s.tail.changed(streams)
+		r.cursor = last
+		r.store.tail.changed(streams)
 		if len(streams) < tailPage {
-			return cursor, nil
+			return nil
 		}
 	}
 }
