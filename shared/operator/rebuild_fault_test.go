@@ -16,7 +16,7 @@ func TestFaultRebuildBesideTheRunningOperator(t *testing.T) {
 	})
 	w := newWorld(t, facts)
 	_, def := w.tallying()
-	l := w.load(run.Dice(), 5*time.Millisecond)
+	l := w.load(run.Dice(), 150*time.Millisecond) // each of two hundred rebuilds begins at the log's start: faster, none would catch up
 	w.start(w.operator(def, "m1"))
 	l.await(300)
 	w.await("the operator to have applied some", func() bool { return w.count("select coalesce(sum(n), 0) from tallies") >= 300 })
