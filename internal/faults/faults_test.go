@@ -50,6 +50,21 @@ func TestTheTestsAreFound(t *testing.T) {
 	}
 }
 
+func TestWhatNeedsTheMachineIsAlone(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[test]bool{
+		{Package: "./cmd/feira", Test: "TestFaultSoak"}:                    true,
+		{Package: "./e2e", Test: "TestFaultBroker", E2E: true}:             true,
+		{Package: "./shared/stream", Test: "TestFaultOneMillionCards"}:     true,
+		{Package: "./shared/operator", Test: "TestFaultDatabaseAway"}:      false,
+		{Package: "./shared/eventstore", Test: "TestFaultUnknownOutcomes"}: false,
+	} {
+		if of.alone() != want {
+			t.Errorf("%s is alone: %t, want %t", of.name(), !want, want)
+		}
+	}
+}
+
 func TestOutcomesAreToldApart(t *testing.T) {
 	t.Parallel()
 	fault := test{Test: "TestFaultX"}

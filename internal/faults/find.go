@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -20,8 +21,11 @@ type test struct {
 
 func (t test) name() string { return strings.TrimPrefix(t.Package, "./") + " " + t.Test }
 
-// alone says whether the test needs all of the machine: it runs a fleet of processes.
-func (t test) alone() bool { return t.E2E || t.Package == "./cmd/feira" }
+// timed are the tests that hold what something costs, or how long it takes, to a bound.
+var timed = regexp.MustCompile("Million|Percentile")
+
+// alone says whether the test needs all of the machine: it runs a fleet of processes, or it is timed.
+func (t test) alone() bool { return t.E2E || t.Package == "./cmd/feira" || timed.MatchString(t.Test) }
 
 func (t test) program(p programs) string { return p.of(t) }
 

@@ -24,7 +24,7 @@ type options struct {
 	Tests   bool    `default:"true" negatable:"" help:"Run the fault tests."`
 	Mutants bool    `default:"true" negatable:"" help:"Run the mutants."`
 	E2E     bool    `name:"e2e" default:"true" negatable:"" help:"Also what runs on real Kafka and Postgres; needs Docker, and make images."`
-	Jobs    int     `short:"j" default:"1" help:"So many at a time; what measures time needs a core of its own, and what runs many processes is alone."`
+	Jobs    int     `short:"j" default:"1" help:"So many at a time; what is timed, or runs many processes, is alone."`
 	Fresh   bool    `help:"Forget what has passed."`
 	Report  string  `default:"docs/faults.md" help:"File of the report; written when nothing is left to run and nothing was left out."`
 

@@ -50,8 +50,7 @@ func (b *big) measure(when string) map[string]float64 {
 // half a second of an autovacuum beside ten thousand loads is 50 µs for each.
 func (b *big) rest() {
 	b.Helper()
-	b.exec("checkpoint")
-	const busy = "select count(*) from pg_stat_activity where backend_type = 'autovacuum worker'"
+	const busy = "select (select count(*) from pg_stat_progress_vacuum) + (select count(*) from pg_stat_progress_analyze)"
 	for deadline := time.Now().Add(patience); one[int](b, busy) > 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
