@@ -40,10 +40,12 @@ func judgeCard(kept cards, r events.Recorded, late bool) (cards, []events.Event)
 		return kept, nil
 	}
 	v := events.Verdict{Order: e.Order, Payment: e.Payment, Customer: e.Customer, Rules: []string{}}
-	var said events.Event = events.PurchaseCleared{Verdict: v}
+	var said events.Event
 	if first, twice := kept.near(e.PurchasedAt); late || twice {
 		v.Score, v.Rules = 100, []string{"duplicate_purchase"}
 		said = events.PurchaseHeld{Verdict: v, Reason: events.ReasonDuplicatePurchase, DuplicateOfPayment: first.Payment, DuplicateOfOrder: first.Order}
+	} else {
+		said = events.PurchaseCleared{Verdict: v}
 	}
 	next := make(cards, len(kept), len(kept)+1)
 	copy(next, kept)
