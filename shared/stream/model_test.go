@@ -16,6 +16,7 @@ import (
 // session is a state with everything that a state can have: a time to live, parts that are trimmed, a timer that fires
 // three times and is put off by each visit.
 type session struct {
+	Key   string  `json:"key"`
 	N     int     `json:"n"`
 	Last  int64   `json:"last"`  // seconds since 1970, as are the next two
 	Marks []int64 `json:"marks"` // of the last visits
@@ -33,7 +34,7 @@ func (heard) EventType() string  { return "shop.feira.test.heard.v1" }
 func (h heard) EventKey() string { return h.ID }
 
 func tell(id, what string, s session) []events.Event {
-	return events.List(heard{ID: id, Text: fmt.Sprintf("%s %d visits, last %d, marks %v, rings %d", what, s.N, s.Last, s.Marks, s.Rings)})
+	return events.List(heard{ID: id, Text: fmt.Sprintf("%s %s: %d visits, last %d, marks %v, rings %d", what, s.Key, s.N, s.Last, s.Marks, s.Rings)})
 }
 
 func sessions() Rule[session] {
@@ -44,7 +45,7 @@ func sessions() Rule[session] {
 				return session{}, said
 			}
 			at := r.Time.Unix()
-			s.N, s.Last, s.Rings = s.N+1, max(s.Last, at), 0
+			s.Key, s.N, s.Last, s.Rings = r.Key, s.N+1, max(s.Last, at), 0
 			s.Marks = append(slices.Clone(s.Marks), at)
 			s.Alarm = at + 6 // of a late visit it may be past
 			return s, said
