@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/feira-shop/feira/shared/eventstore"
 	"github.com/feira-shop/feira/shared/faulttest"
@@ -36,7 +39,7 @@ func TestFaultRebalances(t *testing.T) {
 	log := load.stop()
 	quiet := time.Now()
 	w.agrees(log, poison)
-	w.await("the memory of all members", func() bool { return members.total() == w.effects() })
+	w.awaitMemory(members)
 	took := time.Since(quiet)
 	if took > 15*time.Second {
 		t.Errorf("settled %s after the last event, want at most 15 s", took)
@@ -60,14 +63,50 @@ func (c *crowd) add(r *remembering) *remembering {
 	return r
 }
 
-func (c *crowd) total() int {
+// remembered is what each handler remembers, by partition.
+func (c *crowd) remembered() []map[int32]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := 0
+	var all []map[int32]int
 	for _, r := range c.all {
-		n += r.total()
+		r.mu.Lock()
+		all = append(all, maps.Clone(r.counts))
+		r.mu.Unlock()
 	}
-	return n
+	return all
+}
+
+// awaitMemory demands that each partition is remembered by one member, as the database has it.
+func (w *world) awaitMemory(c *crowd) {
+	w.t.Helper()
+	rows, err := w.db.Pool.Query(w.t.Context(), "select partition, count(*)::int from effects group by partition")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	want := map[int32]int{}
+	var partition int32
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&partition, &n}, func() error {
+		want[partition] = n
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the members remember %v, the database has %v", c.remembered(), want)
+		}
+	}()
+	w.await("the memory of all members", func() bool {
+		have := map[int32]int{}
+		for _, counts := range c.remembered() {
+			for partition, n := range counts {
+				have[partition] += n
+			}
+		}
+		maps.DeleteFunc(have, func(_ int32, n int) bool { return n == 0 })
+		return maps.Equal(have, want)
+	})
 }
 
 // churn has a member join or leave every 2 s; m0 stays.

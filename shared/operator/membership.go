@@ -88,6 +88,12 @@ func (m *membership) WrapSyncProducer(_ *sarama.Config, p sarama.SyncProducer) s
 	return p
 }
 
+// drop ends the claims, and has the loop let go of their state: a member that gets no others hears of nothing else.
+func (m *membership) drop() {
+	m.run.claims.drop(m.topic.Name)
+	m.run.kick()
+}
+
 // leave gives the partitions to the others at once. A member with a stable id is otherwise waited for until its
 // session times out.
 func (m *membership) leave(client sarama.Client) error {

@@ -26,7 +26,7 @@ const (
 // for as long as the session lives.
 func (s *session) Setup(cs sarama.ConsumerGroupSession) error {
 	r := s.m.run
-	r.claims.drop(s.m.topic.Name)
+	s.m.drop()
 	wait := backoff{}
 	var replacedSince time.Time
 	for {
@@ -61,7 +61,7 @@ func (s *session) Setup(cs sarama.ConsumerGroupSession) error {
 
 // Cleanup runs when all claims of the session have ended.
 func (s *session) Cleanup(cs sarama.ConsumerGroupSession) error {
-	s.m.run.claims.drop(s.m.topic.Name)
+	s.m.drop()
 	return s.ConsumerGroupHandler.Cleanup(cs)
 }
 

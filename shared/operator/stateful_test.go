@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feira-shop/feira/shared/events"
+	"github.com/feira-shop/feira/shared/eventstore"
 )
 
 var errUnsettled = errors.New("the last Apply was not settled")
@@ -52,6 +53,25 @@ func (w *world) awaitEffects2(n int) {
 	if got := w.count("select count(distinct id) from effects"); got != n || w.effects() != n {
 		w.t.Fatalf("%d effects of %d events, want %d", w.effects(), got, n)
 	}
+}
+
+// A member whose partitions all go to others lets go of their state, although it hears of no record any more.
+func TestAMemberWithoutPartitionsRemembersNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, facts)
+	members := &crowd{}
+	def := w.definition(nil, facts)
+	def.Handler = func(*eventstore.Store) Handler { return members.add(&remembering{}) }
+	for p := range int32(3) {
+		w.publishOn(p, 5)
+	}
+	w.start(w.operator(def, "m9")) // others come before it in the order of names, by which partitions are given
+	w.awaitEffects(15)
+	for _, name := range []string{"m1", "m2", "m3"} {
+		w.start(w.operator(def, name))
+	}
+	w.await("the first member to remember nothing", func() bool { return members.all[0].total() == 0 })
+	w.awaitMemory(members)
 }
 
 func TestTicksReachHandlersWithStateOnly(t *testing.T) {

@@ -34,7 +34,7 @@ func TestFaultStorm(t *testing.T) {
 	end()
 	log := load.stop()
 	w.agrees(log, poison)
-	w.await("the memory of all members", func() bool { return members.total() == w.effects() })
+	w.awaitMemory(members)
 	run.Count("events", len(log))
 }
 
