@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -50,11 +51,17 @@ func await(ctx context.Context, what string, check func(ctx context.Context) err
 // because its owner was killed, is then not taken by a client of somebody else.
 const lowestPort, highestPort = 20000, 30000
 
-// freePort finds a port of 127.0.0.1 that can be listened on.
+// givenPorts are those that freePort has found: they may be free until their owner starts.
+var givenPorts sync.Map
+
+// freePort finds a port of 127.0.0.1 that can be listened on, and finds none twice.
 func freePort(ctx context.Context) (int, error) {
 	var err error
 	for range 100 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
+		}
 		var l net.Listener
 		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return port, l.Close()

@@ -120,7 +120,7 @@ func (p *part) stop() error {
 func (p *part) ready(ctx context.Context) error {
 	return await(ctx, p.name+" to be ready", func(ctx context.Context) error {
 		if _, ended := p.now(); isClosed(ended) {
-			return fmt.Errorf("%w: it has ended", errHopeless)
+			return fmt.Errorf("%w: it has ended\n%s", errHopeless, p.troubles(time.Time{}))
 		}
 		status, body, err := p.get(ctx, "/readyz")
 		if err == nil && status != http.StatusOK {

@@ -108,12 +108,18 @@ func (f *fleet) openShop() string {
 // not taken by somebody's client.
 const lowestPort, highestPort = 20000, 30000
 
-// freeAddress finds an address that can be listened on.
+// givenAddresses are those that freeAddress has found: they may be free until their owner starts.
+var givenAddresses sync.Map
+
+// freeAddress finds an address that can be listened on, and finds none twice.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var err error
 	for range 100 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort)))
+		if _, given := givenAddresses.LoadOrStore(address, true); given {
+			continue
+		}
 		var l net.Listener
 		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address); err == nil {
 			if err = l.Close(); err == nil {
