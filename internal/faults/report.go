@@ -102,5 +102,5 @@ var folder = regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/\S*/`)
 
 // cell keeps a text within its cell, and this machine's folders out of it.
 func cell(s string) string {
-	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(folder.ReplaceAllString(s, "…/"))
+	return strings.NewReplacer("|", "\\|", "\n", " ", "\x00", "").Replace(folder.ReplaceAllString(s, "…/"))
 }
