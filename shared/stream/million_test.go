@@ -94,7 +94,11 @@ func TestFaultOneMillionCards(t *testing.T) {
 	if f.keys > bound+benchBatch {
 		t.Errorf("%d keys are kept, at most %d are needed", f.keys, bound)
 	}
-	if f.decision > max(mostDecision, bare*3/2)*slack {
+	most := mostDecision * slack
+	if slack == 1 { // only what is held to the microsecond needs to know what the machine can do
+		most = max(most, bare*3/2)
+	}
+	if f.decision > most {
 		t.Errorf("a decision takes %v, its memory alone %v", f.decision, bare)
 	}
 	if f.pause > mostPause*slack {
