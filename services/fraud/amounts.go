@@ -5,10 +5,10 @@ import "math"
 // Amounts are the running mean and variance of what a card pays in one currency, by Welford's method: numerically
 // stable, in constant space.
 type Amounts struct {
-	Currency string  `json:"c"`
-	Count    int64   `json:"n"`
-	Mean     float64 `json:"m"` // minor units
-	Squares  float64 `json:"s"` // sum of squared distances from the mean
+	Currency Currency `json:"c"`
+	Count    int64    `json:"n"`
+	Mean     float64  `json:"m"` // minor units
+	Squares  float64  `json:"s"` // sum of squared distances from the mean
 }
 
 const (
@@ -53,7 +53,7 @@ func (a *Amounts) add(amount int64) {
 }
 
 // amountsIn finds what is known of a currency; nil: nothing.
-func amountsIn(all []Amounts, currency string) *Amounts {
+func amountsIn(all []Amounts, currency Currency) *Amounts {
 	for i := range all {
 		if all[i].Currency == currency {
 			return &all[i]
@@ -63,7 +63,7 @@ func amountsIn(all []Amounts, currency string) *Amounts {
 }
 
 // learn is the amounts with another one.
-func learn(all []Amounts, currency string, amount int64) []Amounts {
+func learn(all []Amounts, currency Currency, amount int64) []Amounts {
 	c := make([]Amounts, len(all), len(all)+1)
 	copy(c, all)
 	a := amountsIn(c, currency)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/stream"
 )
 
@@ -34,22 +35,22 @@ func (c Profile) AppendJSON(b []byte) ([]byte, error) {
 }
 
 func (p *Purchase) append(b []byte) []byte {
-	b = stream.AppendText(append(b, `{"p":`...), p.Payment)
-	b = stream.AppendText(append(b, `,"o":`...), p.Order)
+	b = p.Payment.appendJSON(append(b, `{"p":`...))
+	b = p.Order.appendJSON(append(b, `,"o":`...))
 	b = appendInt(b, "t", p.At)
 	b = appendInt(b, "a", p.Amount)
-	return append(stream.AppendText(append(b, `,"c":`...), p.Currency), '}')
+	return append(events.AppendText(append(b, `,"c":`...), p.Currency.text()), '}')
 }
 
 func (k *Bucket) append(b []byte) []byte {
 	b = appendInt(append(b, '{'), "i", k.Index)
 	b = appendInt(b, "n", k.Payments)
 	b = appendInt(b, "s", k.Sum)
-	return append(stream.AppendText(append(b, `,"c":`...), k.Currency), '}')
+	return append(events.AppendText(append(b, `,"c":`...), k.Currency.text()), '}')
 }
 
 func (a *Amounts) append(b []byte) ([]byte, error) {
-	b = stream.AppendText(append(b, `{"c":`...), a.Currency)
+	b = events.AppendText(append(b, `{"c":`...), a.Currency.text())
 	b = appendInt(b, "n", a.Count)
 	b, wrongMean := appendFloat(append(b, `,"m":`...), a.Mean)
 	b, wrongSquares := appendFloat(append(b, `,"s":`...), a.Squares)

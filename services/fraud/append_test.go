@@ -13,19 +13,21 @@ func TestAProfileIsWrittenAsEncodingJSONDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	texts := []string{"", "BRL", "pay-1", `a "quoted" \ one`, "<", "a>b", "R&D", "ação <&> \u2028", "\x00\x1f\x7f", "\xff not utf-8"}
 	numbers := []float64{0, math.Copysign(0, -1), 1, 1999.5, 1.0 / 3, 1e-7, 123456789e13, 1e21, -2.5e30, math.SmallestNonzeroFloat64, math.MaxFloat64}
-	text := func() string { return texts[random.IntN(len(texts))] }
+	names := append(texts, "0190b3a4-5e6f-7a8b-9c0d-e1f203040506", "0190B3A4-5e6f-7a8b-9c0d-e1f203040506", "00000000-0000-0000-0000-000000000000")
+	name := func() ID { return idOf(names[random.IntN(len(names))]) }
+	code := func() Currency { return currencyOf(texts[random.IntN(len(texts))]) }
 	number := func() float64 { return numbers[random.IntN(len(numbers))] }
 	for range 2000 {
 		var c Profile
 		for range random.IntN(3) {
-			c.Recent = append(c.Recent, Purchase{text(), text(), random.Int64(), -random.Int64(), text()})
+			c.Recent = append(c.Recent, Purchase{name(), name(), random.Int64(), -random.Int64(), code()})
 		}
 		for range random.IntN(3) {
-			c.Minute = append(c.Minute, Bucket{random.Int64(), random.Int64(), -random.Int64(), text()})
-			c.Hour = append(c.Hour, Bucket{random.Int64(), 0, random.Int64(), text()})
+			c.Minute = append(c.Minute, Bucket{random.Int64(), random.Int64(), -random.Int64(), code()})
+			c.Hour = append(c.Hour, Bucket{random.Int64(), 0, random.Int64(), code()})
 		}
 		for range random.IntN(3) {
-			c.Amounts = append(c.Amounts, Amounts{text(), random.Int64(), number(), number()})
+			c.Amounts = append(c.Amounts, Amounts{code(), random.Int64(), number(), number()})
 		}
 		c.First, c.Last = int64(random.IntN(2))*random.Int64(), int64(random.IntN(2))*random.Int64()
 		want, err := json.Marshal(c)

@@ -22,10 +22,10 @@ type Buckets []Bucket
 
 // Bucket is what a card paid in one currency within one bucket of time.
 type Bucket struct {
-	Index    int64  `json:"i"` // time since 1970, in buckets
-	Payments int64  `json:"n"`
-	Sum      int64  `json:"s"`
-	Currency string `json:"c"`
+	Index    int64    `json:"i"` // time since 1970, in buckets
+	Payments int64    `json:"n"`
+	Sum      int64    `json:"s"`
+	Currency Currency `json:"c"`
 }
 
 // speed is how many payments there were, and what they came to in one currency.
@@ -48,7 +48,7 @@ func (bs Buckets) speed(p Purchase, s scale) speed {
 	return speed{payments: 1 + max(before.payments, after.payments), sum: p.Amount + max(before.sum, after.sum)}
 }
 
-func (v *speed) add(b *Bucket, currency string) {
+func (v *speed) add(b *Bucket, currency Currency) {
 	v.payments += b.Payments
 	if b.Currency == currency {
 		v.sum += b.Sum

@@ -38,16 +38,16 @@ func (j Judge) Apply(c Profile, r events.Recorded, late bool) (Profile, []events
 	case events.PaymentVoided:
 		return c.without(purchaseOf(e.Purchase)), nil
 	case events.PaymentAuthorized:
-		if c.Recent.has(e.Payment) {
+		p := purchaseOf(e.Purchase)
+		if c.Recent.has(p.Payment) {
 			return c, nil // judged before
 		}
-		return j.authorized(c, e.Purchase, late)
+		return j.authorized(c, p, e.Purchase, late)
 	}
 	return c, nil
 }
 
-func (j Judge) authorized(c Profile, e events.Purchase, late bool) (Profile, []events.Event) {
-	p := purchaseOf(e)
+func (j Judge) authorized(c Profile, p Purchase, e events.Purchase, late bool) (Profile, []events.Event) {
 	v := events.Verdict{Order: e.Order, Payment: e.Payment, Customer: e.Customer, Thresholds: j.Policy.ThresholdsVersion}
 	if e.CardFingerprint == "" {
 		c.Recent = c.Recent.with(p)
@@ -59,7 +59,7 @@ func (j Judge) authorized(c Profile, e events.Purchase, late bool) (Profile, []e
 		return c.with(p, true), events.List(events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud})
 	}
 	c = c.as(p.At, j.Forget)
-	m := measure(c, p)
+	m := measure(c, p, e.Amount.Currency)
 	if j.Policy.Model != nil {
 		m.score = j.Policy.Model.Score(m.features())
 		v.Model, v.ModelScore = j.Policy.ModelVersion, m.score

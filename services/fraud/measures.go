@@ -8,6 +8,7 @@ import (
 // measures are what a card's profile and a purchase say together: all that rules and model look at.
 type measures struct {
 	purchase     Purchase
+	currency     string   // of it
 	first        Purchase // the earlier one that it may repeat
 	repeats      bool
 	minute, hour speed         // with this purchase
@@ -18,9 +19,9 @@ type measures struct {
 	score        int           // of the model, in thousandths; -1: there is none
 }
 
-// measure compares a purchase with the profile as it was before.
-func measure(c Profile, p Purchase) measures {
-	m := measures{purchase: p, minute: c.Minute.speed(p, quick), hour: c.Hour.speed(p, slow), score: -1}
+// measure compares a purchase, in a currency, with the profile as it was before.
+func measure(c Profile, p Purchase, currency string) measures {
+	m := measures{purchase: p, currency: currency, minute: c.Minute.speed(p, quick), hour: c.Hour.speed(p, slow), score: -1}
 	m.first, m.repeats = c.Recent.near(p)
 	if a := amountsIn(c.Amounts, p.Currency); a != nil {
 		m.known, m.mean, m.deviations = a.Count, a.Mean, a.deviations(p.Amount)

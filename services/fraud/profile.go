@@ -32,15 +32,17 @@ type Purchases []Purchase
 
 // Purchase is what must be remembered of a payment.
 type Purchase struct {
-	Payment  string `json:"p"`
-	Order    string `json:"o"`
-	At       int64  `json:"t"` // event time, when the order was placed: nanoseconds since 1970
-	Amount   int64  `json:"a"`
-	Currency string `json:"c"`
+	Payment  ID       `json:"p"`
+	Order    ID       `json:"o"`
+	At       int64    `json:"t"` // event time, when the order was placed: nanoseconds since 1970
+	Amount   int64    `json:"a"`
+	Currency Currency `json:"c"`
 }
 
 func purchaseOf(p events.Purchase) Purchase {
-	return Purchase{Payment: p.Payment, Order: p.Order, At: nanos(p.PurchasedAt), Amount: p.Amount.Amount, Currency: p.Amount.Currency}
+	return Purchase{
+		Payment: idOf(p.Payment), Order: idOf(p.Order), At: nanos(p.PurchasedAt), Amount: p.Amount.Amount, Currency: currencyOf(p.Amount.Currency),
+	}
 }
 
 // lastSecond is the end of what counts as time, in the year 2200: far beyond every clock, and far below the limits of 64
@@ -70,7 +72,7 @@ func (ps Purchases) near(p Purchase) (Purchase, bool) {
 	return Purchase{}, false
 }
 
-func (ps Purchases) has(payment string) bool {
+func (ps Purchases) has(payment ID) bool {
 	for i := range ps {
 		if ps[i].Payment == payment {
 			return true
@@ -95,7 +97,7 @@ func (ps Purchases) with(p Purchase) Purchases {
 	return append(c[:oldest], c[oldest+1:]...)
 }
 
-func (ps Purchases) without(payment string) Purchases {
+func (ps Purchases) without(payment ID) Purchases {
 	return ps.only(func(p *Purchase) bool { return p.Payment != payment })
 }
 

@@ -56,6 +56,6 @@ func (p *Replay) Features(r events.Recorded) (f Features, said []events.Event, o
 		return f, said, false
 	}
 	bought := purchaseOf(e.Purchase)
-	m := measure(before.as(bought.At, p.judge.Forget), bought)
+	m := measure(before.as(bought.At, p.judge.Forget), bought, e.Amount.Currency)
 	return m.features(), said, true
 }

@@ -32,9 +32,9 @@ func ask(i int, t *Thresholds, m *measures, why []byte) ([]byte, Effect) {
 	case RuleDuplicate:
 		return duplicate(m, why), Effect{Weight: 100, Hard: true}
 	case RuleVelocityMinute:
-		return tooFast(&t.Minute, m.minute, m.purchase.Currency, "a minute", why), t.Minute.Effect
+		return tooFast(&t.Minute, m.minute, m.currency, "a minute", why), t.Minute.Effect
 	case RuleVelocityHour:
-		return tooFast(&t.Hour, m.hour, m.purchase.Currency, "an hour", why), t.Hour.Effect
+		return tooFast(&t.Hour, m.hour, m.currency, "an hour", why), t.Hour.Effect
 	case RuleUnusualAmount:
 		return unusualAmount(&t.Unusual, m, why), t.Unusual.Effect
 	case RuleNewCard:
@@ -53,7 +53,7 @@ func duplicate(m *measures, why []byte) []byte {
 	apart := time.Duration(m.purchase.At - m.first.At).Abs()
 	why = strconv.AppendFloat(why, apart.Seconds(), 'f', 3, 64)
 	why = append(why, " s from another purchase of "...)
-	return append(price(why, m.purchase.Amount, m.purchase.Currency), " on the same card"...)
+	return append(price(why, m.purchase.Amount, m.currency), " on the same card"...)
 }
 
 func tooFast(l *VelocityLimits, v speed, currency, within string, why []byte) []byte {
@@ -72,25 +72,25 @@ func unusualAmount(l *UnusualLimits, m *measures, why []byte) []byte {
 	if m.known < l.Known || max(m.deviations, -m.deviations) <= l.Deviations {
 		return why
 	}
-	why = append(price(why, m.purchase.Amount, m.purchase.Currency), " is "...)
+	why = append(price(why, m.purchase.Amount, m.currency), " is "...)
 	why = append(strconv.AppendFloat(why, m.deviations, 'f', 1, 64), " deviations from the mean of "...)
-	why = append(price(why, int64(m.mean), m.purchase.Currency), " over "...)
+	why = append(price(why, int64(m.mean), m.currency), " over "...)
 	why = append(strconv.AppendInt(why, m.known, 10), " purchases, more than "...)
 	return strconv.AppendFloat(why, l.Deviations, 'g', -1, 64)
 }
 
 func newCard(l *NewLimits, m *measures, why []byte) []byte {
-	most, limited := l.Amounts[m.purchase.Currency]
+	most, limited := l.Amounts[m.currency]
 	if !limited || m.purchase.Amount <= most || m.age > 0 && m.age.Hours() >= l.Hours {
 		return why
 	}
-	why = append(price(why, m.purchase.Amount, m.purchase.Currency), " on a card that was "...)
+	why = append(price(why, m.purchase.Amount, m.currency), " on a card that was "...)
 	if m.age == 0 {
 		why = append(why, "never seen before"...)
 	} else {
 		why = append(strconv.AppendInt(append(why, "first seen "...), int64(m.age.Seconds()), 10), " s before"...)
 	}
-	return price(append(why, ", more than "...), most, m.purchase.Currency)
+	return price(append(why, ", more than "...), most, m.currency)
 }
 
 func objection(l *ModelLimits, m *measures, why []byte) []byte {
@@ -149,7 +149,7 @@ func weigh(t *Thresholds, m *measures, v events.Verdict) events.Event {
 	}
 	held := events.PurchaseHeld{Verdict: v, Reason: events.ReasonFraud}
 	if repeated {
-		held.DuplicateOfPayment, held.DuplicateOfOrder = m.first.Payment, m.first.Order
+		held.DuplicateOfPayment, held.DuplicateOfOrder = m.first.Payment.String(), m.first.Order.String()
 	}
 	if !suspicious {
 		held.Reason = events.ReasonDuplicatePurchase

@@ -290,11 +290,11 @@ func TestBucketsAreTrimmedToTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, s := range []scale{quick, slow} {
 		at := nanos(noon)
-		p := Purchase{At: at, Amount: 1, Currency: "BRL"}
+		p := Purchase{At: at, Amount: 1, Currency: currencyOf("BRL")}
 		bs := Buckets{
-			{Index: s.index(at) - s.window, Payments: 1, Sum: 10, Currency: "BRL"},
-			{Index: s.index(at) - s.window + 1, Payments: 1, Sum: 100, Currency: "BRL"},
-			{Index: s.index(at), Payments: 1, Sum: 1000, Currency: "USD"},
+			{Index: s.index(at) - s.window, Payments: 1, Sum: 10, Currency: currencyOf("BRL")},
+			{Index: s.index(at) - s.window + 1, Payments: 1, Sum: 100, Currency: currencyOf("BRL")},
+			{Index: s.index(at), Payments: 1, Sum: 1000, Currency: currencyOf("USD")},
 		}
 		left := bs.trim(at, s)
 		if len(left) != 2 || left[0] != bs[1] || left.speed(p, s) != bs.speed(p, s) || bs.speed(p, s) != (speed{3, 101}) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -14,7 +15,11 @@ import (
 // copied: decode it with [Registry.Decode]. Headers it does not know are passed over; of repeated ones the last
 // counts. A [*NotCloudEventError] says what is wrong; the record that comes with it holds what could be read.
 func FromHeaders(key, value []byte, headers iter.Seq2[[]byte, []byte]) (Recorded, error) {
-	p := parser{}
+	p, _ := parsers.Get().(*parser) // handed to headers, it would be made on the heap for each record
+	defer func() {
+		*p = parser{}
+		parsers.Put(p)
+	}()
 	p.texts[textKey] = key
 	headers(func(k, v []byte) bool {
 		p.header(k, v)
@@ -58,6 +63,8 @@ type parser struct {
 	version bool
 	err     *NotCloudEventError
 }
+
+var parsers = sync.Pool{New: func() any { return &parser{} }}
 
 func (p *parser) fault(header, reason string) {
 	if p.err == nil {

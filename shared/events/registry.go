@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Registry decodes data by CloudEvents type. It is safe for concurrent use.
@@ -22,7 +23,8 @@ type Registry struct {
 // kind is one type that can be decoded.
 type kind struct {
 	typ  reflect.Type
-	plan *plan // nil: there is none
+	plan *plan      // nil: there is none
+	room *sync.Pool // pointers to values of the type, all zero, to be filled by the plan and copied from
 	// keyed types always have a record key: without one they would lose their order on Kafka.
 	keyed bool
 }
@@ -53,7 +55,8 @@ func (r *Registry) declare(e Event, keyed bool) {
 	case reflect.TypeOf(e).Kind() != reflect.Struct:
 		r.errs = append(r.errs, &DeclarationError{typ, fmt.Sprintf("%T is not a struct; declare the value, not a pointer", e)})
 	default:
-		r.kinds[typ] = kind{reflect.TypeOf(e), planOf(reflect.TypeOf(e)), keyed}
+		t := reflect.TypeOf(e)
+		r.kinds[typ] = kind{t, planOf(t), &sync.Pool{New: func() any { return reflect.New(t).Interface() }}, keyed}
 		r.names[name] = append(r.names[name], typ)
 	}
 }
@@ -94,7 +97,13 @@ func (r *Registry) Decode(typ string, data json.RawMessage) (Event, error) {
 
 func (k kind) decode(data json.RawMessage) (Event, error) {
 	if k.plan != nil {
-		if v := reflect.New(k.typ).Elem(); k.plan.read(data, v) {
+		pointer := k.room.Get()
+		v := reflect.ValueOf(pointer).Elem()
+		defer func() {
+			v.SetZero()
+			k.room.Put(pointer)
+		}()
+		if k.plan.read(data, v) {
 			return k.event(v)
 		}
 	}

@@ -131,8 +131,8 @@ func (t *Tx) Restate(s Stream) {
 		s.Name, s.Version, s.Shape, string(s.State))
 }
 
-// Append queues a request for the commit. At most one per stream, and once streams were loaded, only to those.
-func (t *Tx) Append(a Append) { t.appends = append(t.appends, a) }
+// Append queues requests for the commit. At most one per stream, and once streams were loaded, only to those.
+func (t *Tx) Append(all ...Append) { t.appends = append(t.appends, all...) }
 
 // Commit writes everything queued and commits, in one write to the server. call is the SQL function that does
 // it: "es_commit", or one that takes further leading parameters args, as the operator's "op_commit" does; its

@@ -1,6 +1,7 @@
 package eventstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,12 +149,13 @@ func Encode(m events.Meta, e events.Event) (Event, error) {
 	if err != nil {
 		return Event{}, fmt.Errorf("encode %s: %w", e.EventType(), err)
 	}
-	meta, err := json.Marshal(m)
+	var room [512]byte // most need less
+	meta, err := events.AppendMeta(room[:0], &m)
 	if err != nil {
 		return Event{}, fmt.Errorf("encode meta of %s: %w", e.EventType(), err)
 	}
 	outcome, ends := events.OutcomeOf(e)
 	return Event{
-		ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: meta, Traceparent: m.Traceparent, Ends: ends, Outcome: outcome,
+		ID: m.ID, Type: e.EventType(), Key: e.EventKey(), Data: data, Meta: bytes.Clone(meta), Traceparent: m.Traceparent, Ends: ends, Outcome: outcome,
 	}, nil
 }

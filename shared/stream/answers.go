@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/feira-shop/feira/shared/events"
 	"github.com/feira-shop/feira/shared/eventstore"
@@ -15,7 +16,18 @@ type answers struct {
 	of      map[string]bool // streams
 }
 
-func (p *processor[S]) emit(said *answers, cause events.Recorded, e events.Event) error {
+// begin forgets the answers of the batch before, and keeps their room.
+func (a *answers) begin() {
+	if a.of == nil {
+		a.of = map[string]bool{}
+	}
+	clear(a.of)
+	clear(a.appends)
+	a.appends = a.appends[:0]
+}
+
+func (p *processor[S]) emit(cause events.Recorded, e events.Event) error {
+	said := &p.said
 	stream := p.rule.Stream(e)
 	if said.of[stream] {
 		return nil // the first one stands
@@ -35,22 +47,20 @@ func (p *processor[S]) emit(said *answers, cause events.Recorded, e events.Event
 
 // say appends the answers. A stream that is there already had its answer, from this operator under an earlier name or
 // before its state was lost; it stands. That is looked up only after a refused attempt, so it costs nothing as a rule.
-func (p *processor[S]) say(ctx context.Context, tx *eventstore.Tx, said answers) error {
-	var there map[string]eventstore.Stream
-	if p.refused {
-		names := make([]string, len(said.appends))
-		for i, a := range said.appends {
-			names[i] = a.Stream
-		}
-		var err error
-		if there, err = tx.Load(ctx, names); err != nil {
-			return err
-		}
+func (p *processor[S]) say(ctx context.Context, tx *eventstore.Tx) error {
+	said := &p.said
+	if !p.refused {
+		tx.Append(said.appends...)
+		return nil
 	}
-	for _, a := range said.appends {
-		if there[a.Stream].Version == 0 {
-			tx.Append(a)
-		}
+	names := make([]string, len(said.appends))
+	for i, a := range said.appends {
+		names[i] = a.Stream
 	}
+	there, err := tx.Load(ctx, names)
+	if err != nil {
+		return err
+	}
+	tx.Append(slices.DeleteFunc(said.appends, func(a eventstore.Append) bool { return there[a.Stream].Version > 0 })...)
 	return nil
 }

@@ -141,7 +141,8 @@ func (t *traffic) at(n int) time.Time {
 	return epoch.Add(time.Duration(n) * (window / time.Duration(t.cards)))
 }
 
-func (t *traffic) next(tb testing.TB) streamtest.Wire {
+// next makes w the next payment.
+func (t *traffic) next(tb testing.TB, w *streamtest.Wire) {
 	tb.Helper()
 	card, at := t.n*7919%t.cards, t.at(t.n)
 	if t.n%10 == 9 {
@@ -154,5 +155,5 @@ func (t *traffic) next(tb testing.TB) streamtest.Wire {
 	}}
 	meta := events.Meta{ID: uuid.NewString(), Time: at, Correlation: id, Causation: id, Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
 	t.n++
-	return streamtest.Wired(tb, events.Payments, int64(t.n-1), meta, e)
+	w.Encode(tb, events.Payments, int64(t.n-1), meta, e)
 }

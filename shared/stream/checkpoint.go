@@ -37,7 +37,7 @@ func Migrations() pg.Set {
 // checkpoint is what a batch saves of a partition.
 type checkpoint struct {
 	shardKey
-	delta                      string // "" when nothing changed
+	delta                      []byte // empty when nothing changed
 	seq                        int64  // of the row with the delta
 	low                        int64  // rows before it go
 	maxTime, expires           int64
@@ -47,6 +47,7 @@ type checkpoint struct {
 // checkpoints are those of the batch in hand, partition by partition in order.
 func (p *processor[S]) checkpoints() ([]checkpoint, error) {
 	all := make([]checkpoint, 0, len(p.pending))
+	p.text = p.text[:0]
 	for _, k := range slices.SortedFunc(maps.Keys(p.pending), compare) {
 		o := p.pending[k]
 		delta, err := p.delta(o)
@@ -83,7 +84,7 @@ func (p *processor[S]) save(tx *eventstore.Tx) error {
 // saveArgs are the arguments of save.sql, and the ends of what free.sql takes away.
 func saveArgs(operator string, all []checkpoint) (args []any, lows []int64) {
 	n := len(all)
-	topics, deltas, partitions := make([]string, n), make([]string, n), make([]int32, n)
+	topics, deltas, partitions := make([]string, n), make([][]byte, n), make([]int32, n)
 	maxTimes, expires, seqs := make([]int64, n), make([]int64, n), make([]int64, n)
 	counted, late, quarantined := make([]int64, n), make([]int64, n), make([]int64, n)
 	lows = make([]int64, n)

@@ -3,6 +3,8 @@ package stream
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/feira-shop/feira/shared/events"
 )
 
 // AppendJSON may be implemented by states: it appends the state as encoding/json would write it, so that nothing is
@@ -18,37 +20,39 @@ type saved[S any] struct {
 	State S      `json:"s"`
 }
 
-// delta makes the row of a batch: what it changed, and what it carries forward. "" when there is nothing to write.
-func (p *processor[S]) delta(o *overlay[S]) (string, error) {
+// delta makes the row of a batch: what it changed, and what it carries forward. nil when there is nothing to write. It is
+// overwritten by the next batch.
+func (p *processor[S]) delta(o *overlay[S]) ([]byte, error) {
 	watermark := p.watermark(o.maxTime)
 	if o.expires < watermark {
-		return "", nil // nothing of this partition is needed any more
+		return nil, nil // nothing of this partition is needed any more
 	}
 	o.carry(watermark)
 	r := &row{seq: o.base.log.next, expires: o.expires, keys: make([]string, 0, len(o.changes)+len(o.carried))}
-	p.text = append(p.text[:0], '[')
+	from := len(p.text)
+	p.text = append(p.text, '[')
 	for i := range o.changes {
 		c := &o.changes[i]
 		if !c.was && dead(c.now.until, watermark) {
 			continue // it came and went
 		}
 		if err := p.write(r, c, watermark); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	for i := range o.carried {
 		c := &o.carried[i]
 		c.now.state = p.trimmed(c.now.state, watermark)
 		if err := p.write(r, c, watermark); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	if len(r.keys) == 0 {
-		return "", nil
+		return nil, nil
 	}
 	p.text[len(p.text)-1] = ']'
-	r.bytes, o.row = len(p.text), r
-	return string(p.text), nil
+	r.bytes, o.row = len(p.text)-from, r
+	return p.text[from:], nil
 }
 
 func dead(until, watermark int64) bool { return until < watermark || until == 0 }
@@ -68,7 +72,7 @@ func (p *processor[S]) write(r *row, c *change[S], watermark int64) (err error) 
 
 // appendEntry writes an entry as [saved] is read.
 func appendEntry[S any](b []byte, key string, e *entry[S], dead bool) ([]byte, error) {
-	b = AppendText(append(b, `{"k":`...), key)
+	b = events.AppendText(append(b, `{"k":`...), key)
 	if dead {
 		return append(b, '}'), nil
 	}
@@ -83,22 +87,6 @@ func appendEntry[S any](b []byte, key string, e *entry[S], dead bool) ([]byte, e
 		b = append(b, text...)
 	}
 	return append(b, '}'), err
-}
-
-// AppendText appends a string as encoding/json would write it; most need no escapes.
-func AppendText(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			text, err := json.Marshal(s)
-			if err != nil {
-				panic("shared/stream: a string that JSON cannot hold: " + err.Error()) // there is none
-			}
-			return append(b, text...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
 }
 
 // fold enters a row of the log.

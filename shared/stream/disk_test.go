@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -28,7 +29,7 @@ func (d disk) save(all []checkpoint) {
 			part = &diskPart{}
 			d[c.shardKey] = part
 		}
-		if c.delta != "" {
+		if c.delta = bytes.Clone(c.delta); len(c.delta) > 0 {
 			part.rows = append(part.rows, c)
 		}
 		part.maxTime, part.expires = c.maxTime, c.expires
@@ -40,14 +41,14 @@ func (d disk) save(all []checkpoint) {
 }
 
 // size is that of a partition's rows.
-func (d disk) size(k shardKey) (bytes int) {
+func (d disk) size(k shardKey) (size int) {
 	if d[k] == nil {
 		return 0
 	}
 	for _, r := range d[k].rows {
-		bytes += len(r.delta)
+		size += len(r.delta)
 	}
-	return bytes
+	return size
 }
 
 // restore gives a new process the partitions.
@@ -59,7 +60,7 @@ func restore[S any](tb rapid.TB, d disk, from Source, rule Rule[S], keys ...shar
 		if part := d[k]; part != nil {
 			s.maxTime, s.expires = part.maxTime, part.expires
 			for _, r := range part.rows {
-				if err := p.fold(s, r.seq, r.expires, []byte(r.delta)); err != nil {
+				if err := p.fold(s, r.seq, r.expires, r.delta); err != nil {
 					tb.Fatal(err)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/feira-shop/feira/shared/kafka/kafkatest"
 	"github.com/feira-shop/feira/shared/operator"
 	"github.com/feira-shop/feira/shared/pg/pgtest"
+	"github.com/feira-shop/feira/shared/stream/streamtest"
 )
 
 // cardBed is a bed for payments.
@@ -39,7 +40,8 @@ func (b *bed) pay(tr *traffic, n int) (held int) {
 	p := restore(b.t, disk{}, cardSource(), cardRule(), shardKey{topic: events.Payments.Name})
 	registry := events.NewRegistry()
 	for range n {
-		w := tr.next(b.t)
+		var w streamtest.Wire
+		tr.next(b.t, &w)
 		if err := p.Recompute(w.Read(b.t, registry), func(_ string, e events.Event) error {
 			if _, is := e.(events.PurchaseHeld); is {
 				held++

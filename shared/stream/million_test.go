@@ -65,10 +65,10 @@ func TestFaultOneMillionCards(t *testing.T) {
 	p := restore(t, d, cardSource(), cardRule(), part)
 	registry := events.NewRegistry()
 	held := 0
+	wires := make([]streamtest.Wire, stretch)
 	for tr.n < 3*tr.cards {
-		wires := make([]streamtest.Wire, stretch)
 		for i := range wires {
-			wires[i] = tr.next(t)
+			tr.next(t, &wires[i])
 		}
 		held += p.measure(t, d, f, registry, wires)
 		f.keys = max(f.keys, len(p.shards[part].keys))
@@ -128,14 +128,14 @@ func (p *processor[S]) measure(t *testing.T, d disk, f *figures, registry *event
 		for i := range chunk {
 			batch = append(batch, chunk[i].Read(t, registry))
 		}
-		said := answers{of: make(map[string]bool, len(batch))}
+		p.said.begin()
 		last := time.Now()
 		if err := p.hear(batch, func(r events.Recorded, e events.Event) error {
 			decisions = append(decisions, time.Since(last))
 			if e.EventType() == (events.PurchaseHeld{}).EventType() {
 				held++
 			}
-			err := p.emit(&said, r, e)
+			err := p.emit(r, e)
 			last = time.Now()
 			return err
 		}); err != nil {

@@ -27,9 +27,10 @@ type processor[S any] struct {
 	ledger  *ledger // of the batch in hand
 	metrics *metrics
 
-	text    []byte // of the deltas, used again
-	bytes   int    // of state, that the last Apply saved
-	refused bool   // the last attempt was rolled back
+	said    answers // of the batch in hand
+	text    []byte  // of its deltas, used again
+	bytes   int     // of state, that the last Apply saved
+	refused bool    // the last attempt was rolled back
 }
 
 func newProcessor[S any](name string, from Source, rule Rule[S]) *processor[S] {
@@ -46,11 +47,11 @@ var (
 
 // Apply judges the batch on overlays and queues what it emits and the deltas.
 func (p *processor[S]) Apply(ctx context.Context, tx *eventstore.Tx, batch []operator.Record) error {
-	said := answers{of: make(map[string]bool, len(batch))}
-	if err := p.hear(batch, func(r events.Recorded, e events.Event) error { return p.emit(&said, r, e) }); err != nil {
+	p.said.begin()
+	if err := p.hear(batch, p.emit); err != nil {
 		return err
 	}
-	if err := p.say(ctx, tx, said); err != nil {
+	if err := p.say(ctx, tx); err != nil {
 		return err
 	}
 	return p.save(tx)

@@ -160,7 +160,7 @@ func (p *processor[S]) replaceRow(ctx context.Context, tx pgx.Tx, c operator.Cla
 	}
 	s := p.shard(c)
 	args, _ := saveArgs(p.name, []checkpoint{{
-		shardKey: shardKey{c.Topic, c.Partition}, delta: string(text), seq: seq, maxTime: s.maxTime, expires: s.expires,
+		shardKey: shardKey{c.Topic, c.Partition}, delta: text, seq: seq, maxTime: s.maxTime, expires: s.expires,
 	}})
 	_, err := tx.Exec(ctx, saveSQL, args...)
 	return err
