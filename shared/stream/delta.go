@@ -28,51 +28,48 @@ func (p *processor[S]) delta(o *overlay[S]) ([]byte, error) {
 		return nil, nil // nothing of this partition is needed any more
 	}
 	o.carry(watermark)
-	r := &row{seq: o.base.log.next, expires: o.expires, keys: make([]string, 0, len(o.changes)+len(o.carried))}
-	from := len(p.text)
+	from, n := len(p.text), 0
 	p.text = append(p.text, '[')
 	for i := range o.changes {
 		c := &o.changes[i]
 		if !c.was && dead(c.now.until, watermark) {
 			continue // it came and went
 		}
-		if err := p.write(r, c, watermark); err != nil {
+		if err := p.write(&c.now, watermark); err != nil {
 			return nil, err
 		}
+		n++
 	}
 	for i := range o.carried {
 		c := &o.carried[i]
 		c.now.state = p.trimmed(c.now.state, watermark)
-		if err := p.write(r, c, watermark); err != nil {
+		if err := p.write(&c.now, watermark); err != nil {
 			return nil, err
 		}
+		n++
 	}
-	if len(r.keys) == 0 {
+	if n == 0 {
 		return nil, nil
 	}
 	p.text[len(p.text)-1] = ']'
-	r.bytes, o.row = len(p.text)-from, r
+	o.row = &row{seq: o.base.log.next, expires: o.expires, bytes: len(p.text) - from, places: make([]place, 0, n)}
 	return p.text[from:], nil
 }
 
 func dead(until, watermark int64) bool { return until < watermark || until == 0 }
 
-// write adds a key to the row.
-func (p *processor[S]) write(r *row, c *change[S], watermark int64) (err error) {
+// write adds an entry to the row.
+func (p *processor[S]) write(e *entry[S], watermark int64) (err error) {
 	from := len(p.text)
-	p.text, err = appendEntry(p.text, c.key, &c.now, dead(c.now.until, watermark))
-	if err != nil {
-		return err
-	}
+	p.text, err = appendEntry(p.text, e, dead(e.until, watermark))
 	p.text = append(p.text, ',')
-	c.size = len(p.text) - from
-	r.keys = append(r.keys, c.key)
-	return nil
+	e.size = len(p.text) - from
+	return err
 }
 
 // appendEntry writes an entry as [saved] is read.
-func appendEntry[S any](b []byte, key string, e *entry[S], dead bool) ([]byte, error) {
-	b = events.AppendText(append(b, `{"k":`...), key)
+func appendEntry[S any](b []byte, e *entry[S], dead bool) ([]byte, error) {
+	b = events.AppendText(append(b, `{"k":`...), e.key)
 	if dead {
 		return append(b, '}'), nil
 	}
@@ -95,19 +92,25 @@ func (p *processor[S]) fold(s *shard[S], seq, expires int64, delta []byte) error
 	if err := json.Unmarshal(delta, &list); err != nil {
 		return err
 	}
-	r := &row{seq: seq, expires: expires, bytes: len(delta), keys: make([]string, 0, len(list))}
+	r := &row{seq: seq, expires: expires, bytes: len(delta), places: make([]place, 0, len(list))}
 	watermark := p.watermark(s.maxTime)
 	s.log.append(r)
 	for _, sv := range list {
-		e := entry[S]{state: sv.State, until: sv.Until, home: r, size: r.bytes / len(list)}
+		at, there := s.keys.find(sv.Key)
+		e := entry[S]{key: sv.Key, state: sv.State, until: sv.Until, home: r, size: r.bytes / len(list)}
+		if dead(e.until, watermark) {
+			if there {
+				s.remove(at)
+			}
+			continue
+		}
 		if p.rule.Timer != nil {
 			if e.timer = micros(p.rule.Timer(e.state)); e.timer != 0 {
 				s.timers.add(timer{e.timer, sv.Key})
 			}
 		}
 		p.plan(&e, watermark)
-		r.keys = append(r.keys, sv.Key)
-		s.put(sv.Key, e, watermark)
+		r.places = append(r.places, s.put(&e, at, there, watermark))
 	}
 	s.retime()
 	return nil

@@ -110,19 +110,22 @@ func (p *processor[S]) states(tb rapid.TB, k shardKey) map[string]string {
 func (s *shard[S]) audit(tb rapid.TB) {
 	tb.Helper()
 	live, needed, timed := map[*row]int{}, 0, 0
-	for key, e := range s.keys {
+	for at, e := range s.keys.all() {
+		if found, ok := s.keys.find(e.key); !ok || found != at {
+			tb.Errorf("%s is at %d, and looked for at %d (%v)", e.key, at, found, ok)
+		}
 		if e.home != nil && !e.home.gone {
 			live[e.home]++
 			needed += e.size
 		}
 		if e.timer != 0 {
 			timed++
-			if !slices.Contains(s.timers, timer{e.timer, key}) {
-				tb.Errorf("the timer of %s is not in the heap", key)
+			if !slices.Contains(s.timers, timer{e.timer, e.key}) {
+				tb.Errorf("the timer of %s is not in the heap", e.key)
 			}
 		}
-		if !s.buckets[e.visit].has(key) {
-			tb.Errorf("%s is in no bucket", key)
+		if !s.buckets[e.visit].has(at) {
+			tb.Errorf("%s is in no bucket", e.key)
 		}
 	}
 	bytes := 0

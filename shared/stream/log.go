@@ -9,15 +9,15 @@ const leastCarried = 16
 // row is what memory knows of a row of the log.
 type row struct {
 	seq     int64
-	expires int64    // event time, as in the table
-	bytes   int      // of its entries
-	keys    []string // in it, in their order
-	live    int      // keys of which it holds the newest entry
-	needed  int      // bytes of those entries
-	gone    bool     // from the log
+	expires int64   // event time, as in the table
+	bytes   int     // of its entries
+	places  []place // of the keys that are in it, but for those that it says are gone
+	live    int     // keys of which it holds the newest entry
+	needed  int     // bytes of those entries
+	gone    bool    // from the log
 }
 
-// mark is a place in the log: the n-th key of a row.
+// mark is a point in the log: the n-th place of a row.
 type mark struct {
 	seq int64
 	n   int
@@ -100,17 +100,18 @@ func (o *overlay[S]) carry(watermark int64) {
 		if r.seq > o.cleaned.seq {
 			o.cleaned = mark{seq: r.seq}
 		}
-		for ; o.cleaned.n < len(r.keys); o.cleaned.n++ {
+		for ; o.cleaned.n < len(r.places); o.cleaned.n++ {
 			if len(o.carried) == limit || looks == 0 {
 				return
 			}
 			looks--
-			key := r.keys[o.cleaned.n]
-			if _, changed := o.at[key]; changed {
+			at := r.places[o.cleaned.n]
+			e := o.base.keys.entry(at)
+			if e.home != r || e.until < watermark {
 				continue
 			}
-			if e, ok := o.base.keys[key]; ok && e.home == r && e.until >= watermark {
-				o.carried = append(o.carried, change[S]{key: key, now: e})
+			if _, changed := o.at[e.key]; !changed {
+				o.carried = append(o.carried, change[S]{now: *e, was: true, at: at})
 			}
 		}
 	}

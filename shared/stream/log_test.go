@@ -79,7 +79,7 @@ func TestTheLogIsAsLargeAsTheState(t *testing.T) {
 				state += len(text)
 			}
 			t.Logf("%d keys, %d bytes of state, %d in %d rows of the log, at most %.1f times the state; %.2f carried per write",
-				len(s.keys), state, d.size(onePart), len(d[onePart].rows), most, float64(carried)/float64(c.writes))
+				s.keys.len(), state, d.size(onePart), len(d[onePart].rows), most, float64(carried)/float64(c.writes))
 			if size := d.size(onePart); size > 4*state {
 				t.Errorf("the log has %d bytes for %d of state", size, state)
 			}

@@ -45,7 +45,7 @@ func (m *metrics) judged(late, quarantined int64, carried int) {
 func (p *processor[S]) show() {
 	keys, bytes, rows, oldest := 0, 0, 0, int64(0)
 	for _, s := range p.shards {
-		keys, bytes, rows = keys+len(s.keys), bytes+s.log.needed, rows+len(s.log.rows)
+		keys, bytes, rows = keys+s.keys.len(), bytes+s.log.needed, rows+len(s.log.rows)
 		if watermark := p.watermark(s.maxTime); s.maxTime > 0 && (oldest == 0 || watermark < oldest) {
 			oldest = watermark
 		}

@@ -71,7 +71,7 @@ func TestFaultOneMillionCards(t *testing.T) {
 			tr.next(t, &wires[i])
 		}
 		held += p.measure(t, d, f, registry, wires)
-		f.keys = max(f.keys, len(p.shards[part].keys))
+		f.keys = max(f.keys, p.shards[part].keys.len())
 	}
 	// What happened in the last five seconds and in those of the disorder; a key goes a second later at most, and the
 	// payments of a stretch are up to 0.6 s out of order.
@@ -108,7 +108,7 @@ func TestFaultOneMillionCards(t *testing.T) {
 		t.Errorf("%.0f payments per second of CPU time", f.perSecond)
 	}
 	again := restore(t, d, cardSource(), cardRule(), part)
-	if n := len(again.shards[part].keys); n > bound || n == 0 {
+	if n := again.shards[part].keys.len(); n > bound || n == 0 {
 		t.Errorf("%d keys are restored, at most %d are needed", n, bound)
 	}
 	if have, want := again.living(again.shards[part]), p.living(p.shards[part]); len(have) != len(want) {

@@ -2,11 +2,9 @@ package stream
 
 // change is what a batch makes of a key.
 type change[S any] struct {
-	key string
-	now entry[S]
-	was bool // the key has a state in memory
-	// Of the entry in the batch's row; 0: it is in none.
-	size int
+	now entry[S] // its size is that in the batch's row; 0: it is in none
+	was bool     // the key has a state in memory
+	at  place    // of it
 }
 
 // overlay is what a batch changes in a shard, until its transaction is known to be committed.
@@ -46,11 +44,15 @@ func (o *overlay[S]) empty() {
 	*o = overlay[S]{at: o.at, changes: o.changes[:0], carried: o.carried[:0], timers: o.timers[:0], fired: o.fired[:0]}
 }
 
-func (o *overlay[S]) get(key string) entry[S] {
+// get is the key's entry as it is now; nil: there is none.
+func (o *overlay[S]) get(key string) *entry[S] {
 	if i, ok := o.at[key]; ok {
-		return o.changes[i].now
+		return &o.changes[i].now
 	}
-	return o.base.keys[key]
+	if at, ok := o.base.keys.find(key); ok {
+		return o.base.keys.entry(at)
+	}
+	return nil
 }
 
 // touch says where the key's change is; at first it is as in the shard.
@@ -58,8 +60,12 @@ func (o *overlay[S]) touch(key string) int {
 	i, ok := o.at[key]
 	if !ok {
 		i = len(o.changes)
-		e, was := o.base.keys[key]
-		o.changes = append(o.changes, change[S]{key: key, now: e, was: was})
+		c := change[S]{now: entry[S]{key: key}}
+		if c.at, c.was = o.base.keys.find(key); c.was {
+			c.now = *o.base.keys.entry(c.at)
+		}
+		c.now.home, c.now.size = nil, 0
+		o.changes = append(o.changes, c)
 		o.at[key] = i
 	}
 	return i
@@ -75,21 +81,33 @@ func (o *overlay[S]) merge(watermark int64) {
 	s.log.cleaned = o.cleaned
 	for _, list := range [][]change[S]{o.changes, o.carried} {
 		for i := range list {
-			c := &list[i]
-			c.now.home, c.now.size = nil, c.size
-			if c.size > 0 {
-				c.now.home = o.row
-			}
-			s.put(c.key, c.now, watermark)
+			o.enter(&list[i], watermark)
 		}
 	}
 	for _, t := range o.timers {
-		if s.keys[t.key].timer == t.at {
+		if at, ok := s.keys.find(t.key); ok && s.keys.entry(at).timer == t.at {
 			s.timers.add(t)
 		}
 	}
 	s.log.forget(s.log.low(watermark))
 	s.retime()
+}
+
+// enter makes a change the shard's.
+func (o *overlay[S]) enter(c *change[S], watermark int64) {
+	if dead(c.now.until, watermark) {
+		if c.was {
+			o.base.remove(c.at)
+		}
+		return
+	}
+	if c.now.size > 0 {
+		c.now.home = o.row
+	}
+	c.at = o.base.put(&c.now, c.at, c.was, watermark)
+	if c.now.size > 0 {
+		o.row.places = append(o.row.places, c.at)
+	}
 }
 
 // discard gives the shard back what was taken from it.

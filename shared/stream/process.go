@@ -177,7 +177,7 @@ func (p *processor[S]) keep(o *overlay[S], i int, state S) {
 		if timer = micros(p.rule.Timer(state)); timer != 0 {
 			until = max(until, timer)
 		}
-		o.set(c.key, timer, c.now.timer)
+		o.set(c.now.key, timer, c.now.timer)
 	}
 	c.now.state, c.now.until, c.now.timer = state, until, timer
 	p.plan(&c.now, p.watermark(o.maxTime))

@@ -60,10 +60,9 @@ func (p *processor[S]) StateTables() []string { return []string{"stream_deltas",
 func (p *processor[S]) living(s *shard[S]) map[string]entry[S] {
 	watermark := p.watermark(s.maxTime)
 	kept := map[string]entry[S]{}
-	for key, e := range s.keys {
+	for _, e := range s.keys.all() {
 		if !dead(e.until, watermark) {
-			e.state = p.trimmed(e.state, watermark)
-			kept[key] = e
+			kept[e.key] = entry[S]{key: e.key, state: p.trimmed(e.state, watermark), until: e.until}
 		}
 	}
 	return kept
@@ -151,7 +150,7 @@ func (p *processor[S]) replaceRow(ctx context.Context, tx pgx.Tx, c operator.Cla
 			before = '['
 		}
 		var err error
-		if text, err = appendEntry(append(text, before), key, &e, false); err != nil {
+		if text, err = appendEntry(append(text, before), &e, false); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ const second = int64(time.Second / time.Microsecond)
 
 // entry is the state of one key.
 type entry[S any] struct {
+	key   string // never empty
 	state S
 	until int64 // event time up to which it is needed, its timer included, microseconds since 1970
 	due   int64 // event time behind which it can be trimmed or is not needed: until, or before
@@ -22,7 +23,7 @@ type entry[S any] struct {
 
 // shard is the state of one partition. It is changed only by committed batches.
 type shard[S any] struct {
-	keys    map[string]entry[S]
+	keys    table[S]
 	maxTime int64 // highest event time seen; the watermark is this minus the disorder
 	expires int64 // highest "until" ever saved: never falls, so that a delta row never outlives a newer one
 	log     deltaLog
@@ -37,33 +38,40 @@ type shard[S any] struct {
 }
 
 func newShard[S any]() *shard[S] {
-	return &shard[S]{keys: map[string]entry[S]{}, log: deltaLog{next: 1}, buckets: map[int64]*pile{}}
+	return &shard[S]{keys: table[S]{at: map[string]place{}}, log: deltaLog{next: 1}, buckets: map[int64]*pile{}}
 }
 
-// put stores a key's state, or forgets it when it is not needed any more.
-func (s *shard[S]) put(key string, e entry[S], watermark int64) {
-	old, there := s.keys[key]
-	if there {
+// put stores a key's state in place of the one that is there, if any.
+func (s *shard[S]) put(e *entry[S], at place, there bool, watermark int64) place {
+	b := bucket(e.due, watermark)
+	if !there {
+		e.visit = b
+		at = s.keys.add(*e)
+		s.plan(b, at)
+	} else {
+		old := s.keys.entry(at)
 		s.leave(old)
-	}
-	if dead(e.until, watermark) {
-		delete(s.keys, key)
-		return
+		if e.visit = old.visit; e.due < old.due && b < old.visit {
+			e.visit = b
+			s.plan(b, at)
+		}
+		*old = *e
 	}
 	s.log.enter(e.home, e.size)
 	if e.timer != 0 {
 		s.timed++
 	}
-	e.visit = old.visit
-	if b := bucket(e.due, watermark); !there || e.due < old.due && b < old.visit {
-		e.visit = b
-		s.plan(b, key)
-	}
-	s.keys[key] = e
+	return at
+}
+
+// remove forgets a key.
+func (s *shard[S]) remove(at place) {
+	s.leave(s.keys.entry(at))
+	s.keys.remove(at)
 }
 
 // leave is what an entry that goes leaves behind.
-func (s *shard[S]) leave(e entry[S]) {
+func (s *shard[S]) leave(e *entry[S]) {
 	s.log.leave(e.home, e.size)
 	if e.timer != 0 {
 		s.timed--
@@ -81,15 +89,15 @@ func bucket(at, watermark int64) int64 {
 	return b
 }
 
-func (s *shard[S]) plan(b int64, key string) {
-	keys := s.buckets[b]
-	if keys == nil {
-		keys = &pile{}
-		s.buckets[b] = keys
+func (s *shard[S]) plan(b int64, at place) {
+	due := s.buckets[b]
+	if due == nil {
+		due = &pile{}
+		s.buckets[b] = due
 		i, _ := slices.BinarySearch(s.order, b)
 		s.order = slices.Insert(s.order, i, b)
 	}
-	keys.push(key)
+	due.push(at)
 	s.planned++
 }
 
@@ -106,13 +114,13 @@ func (s *shard[S]) free(watermark int64, looks int, tidy func(*entry[S], int64))
 			if looked == looks {
 				return looked
 			}
-			key, more := s.buckets[b].pop()
+			at, more := s.buckets[b].pop()
 			if !more {
 				break
 			}
 			looked++
 			s.planned--
-			s.look(b, key, watermark, tidy)
+			s.look(b, at, watermark, tidy)
 		}
 		delete(s.buckets, b)
 		s.order = s.order[1:]
@@ -122,32 +130,29 @@ func (s *shard[S]) free(watermark int64, looks int, tidy func(*entry[S], int64))
 }
 
 // look drops a key that is not needed any more; another is tidied, and looked at again when it is due.
-func (s *shard[S]) look(b int64, key string, watermark int64, tidy func(*entry[S], int64)) {
-	e, ok := s.keys[key]
-	if !ok || e.visit != b {
+func (s *shard[S]) look(b int64, at place, watermark int64, tidy func(*entry[S], int64)) {
+	e := s.keys.entry(at)
+	if e.key == "" || e.visit != b {
 		return
 	}
 	if e.until < watermark {
-		s.leave(e)
-		delete(s.keys, key)
+		s.remove(at)
 		return
 	}
-	tidy(&e, watermark)
+	tidy(e, watermark)
 	e.visit = bucket(e.due, watermark)
-	s.plan(e.visit, key)
-	s.keys[key] = e
+	s.plan(e.visit, at)
 }
 
 // replan makes the buckets anew once most of what is in them is passed over: states that came and went.
 func (s *shard[S]) replan(watermark int64) {
-	if s.planned <= 2*len(s.keys)+1024 {
+	if s.planned <= 2*s.keys.len()+1024 {
 		return
 	}
 	clear(s.buckets)
 	s.order, s.planned = s.order[:0], 0
-	for key, e := range s.keys {
+	for at, e := range s.keys.all() {
 		e.visit = bucket(e.due, watermark)
-		s.plan(e.visit, key)
-		s.keys[key] = e
+		s.plan(e.visit, at)
 	}
 }

@@ -45,8 +45,8 @@ func TestMemoryIsBoundedByWhatIsNeeded(t *testing.T) {
 		o := over(s)
 		p.judge(o, fmt.Sprint(i), at(1_000_000+i/100)) // 100 keys a second
 		p.settle(o)
-		if len(s.keys) > 100*(5+10+2) {
-			t.Fatalf("%d keys are kept after %d events; at most the last 17 s matter", len(s.keys), i)
+		if n := s.keys.len(); n > 100*(5+10+2) {
+			t.Fatalf("%d keys are kept after %d events; at most the last 17 s matter", n, i)
 		}
 	}
 	if len(s.buckets) > 20 {
@@ -87,7 +87,8 @@ func TestAnIdleStateIsTrimmed(t *testing.T) {
 		o.merge(watermark)
 		o.base.free(watermark, mostLooks, p.tidy)
 	}
-	things := func() int { return len(s.keys["idle"].state.Things) }
+	idle := func() bool { _, kept := s.keys.find("idle"); return kept }
+	things := func() int { return len(over(s).get("idle").state.Things) }
 	for _, begin := range []int64{1000, 1300} { // it comes back
 		hear("idle", begin)
 		hear("idle", begin+3)
@@ -97,12 +98,12 @@ func TestAnIdleStateIsTrimmed(t *testing.T) {
 		for sec := begin + 4; sec < begin+12; sec++ {
 			hear("busy", sec)
 		}
-		if _, kept := s.keys["idle"]; !kept || things() != 0 {
-			t.Errorf("%d things of an idle key are in memory, its state itself: %v", things(), kept)
+		if !idle() || things() != 0 {
+			t.Errorf("%d things of an idle key are in memory, its state itself: %v", things(), idle())
 		}
 	}
 	hear("busy", 2400)
-	if _, kept := s.keys["idle"]; kept {
+	if idle() {
 		t.Error("a key that is not needed is in memory")
 	}
 }
@@ -117,8 +118,8 @@ func TestADiscardedBatchChangesNothing(t *testing.T) {
 	lost := over(s)
 	p.judge(lost, "a", at(103))
 	p.judge(lost, "b", at(104))
-	if got := over(s).get("a").state.At; got != 100 || len(s.keys) != 1 || s.maxTime != at(100).Time.UnixMicro() {
-		t.Fatalf("a batch that was rolled back left a=%d, %d keys, time %d", got, len(s.keys), s.maxTime)
+	if got := over(s).get("a").state.At; got != 100 || s.keys.len() != 1 || s.maxTime != at(100).Time.UnixMicro() {
+		t.Fatalf("a batch that was rolled back left a=%d, %d keys, time %d", got, s.keys.len(), s.maxTime)
 	}
 }
 

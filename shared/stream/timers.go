@@ -96,7 +96,7 @@ func (p *processor[S]) fire(o *overlay[S]) ([]events.Event, error) {
 		if !ok {
 			return all, nil
 		}
-		if o.get(t.key).timer != t.at {
+		if e := o.get(t.key); e == nil || e.timer != t.at {
 			continue // it was moved or ended
 		}
 		at := time.UnixMicro(t.at).UTC()
@@ -116,9 +116,9 @@ func (s *shard[S]) retime() {
 		return
 	}
 	s.timers = s.timers[:0]
-	for key, e := range s.keys {
+	for _, e := range s.keys.all() {
 		if e.timer != 0 {
-			s.timers = append(s.timers, timer{e.timer, key})
+			s.timers = append(s.timers, timer{e.timer, e.key})
 		}
 	}
 	heap.Init(&s.timers)
