@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -13,7 +14,7 @@ func TestAProfileIsWrittenAsEncodingJSONDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	texts := []string{"", "BRL", "pay-1", `a "quoted" \ one`, "<", "a>b", "R&D", "ação <&> \u2028", "\x00\x1f\x7f", "\xff not utf-8"}
 	numbers := []float64{0, math.Copysign(0, -1), 1, 1999.5, 1.0 / 3, 1e-7, 123456789e13, 1e21, -2.5e30, math.SmallestNonzeroFloat64, math.MaxFloat64}
-	names := append(texts, "0190b3a4-5e6f-7a8b-9c0d-e1f203040506", "0190B3A4-5e6f-7a8b-9c0d-e1f203040506", "00000000-0000-0000-0000-000000000000")
+	names := append(slices.Clone(texts), "0190b3a4-5e6f-7a8b-9c0d-e1f203040506", "0190B3A4-5e6f-7a8b-9c0d-e1f203040506", "00000000-0000-0000-0000-000000000000")
 	name := func() ID { return idOf(names[random.IntN(len(names))]) }
 	code := func() Currency { return currencyOf(texts[random.IntN(len(texts))]) }
 	number := func() float64 { return numbers[random.IntN(len(numbers))] }

@@ -47,13 +47,14 @@ func (w *Wire) Encode(tb testing.TB, topic events.Topic, offset int64, meta even
 }
 
 // Read decodes the record as an operator does.
+//
+//nolint:thelper // a twentieth of what is measured would be Helper
 func (w *Wire) Read(tb testing.TB, registry *events.Registry) operator.Record {
 	rec, err := events.FromHeaders(w.key, w.value, w.pairs())
 	if err == nil {
 		rec.Event, err = registry.Decode(rec.Type, rec.Data)
 	}
 	if err != nil {
-		tb.Helper() // looked up for each record, it would be a twentieth of what is measured
 		tb.Fatal(err)
 	}
 	return operator.Record{Recorded: rec, Topic: w.topic, Offset: w.offset}
