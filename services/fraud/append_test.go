@@ -47,3 +47,18 @@ func TestAProfileIsWrittenAsEncodingJSONDoes(t *testing.T) {
 		t.Error("an endless sum was written")
 	}
 }
+
+// What releases before this one have saved is read, and written again as it was.
+func TestAnEarlierCheckpointIsRead(t *testing.T) {
+	t.Parallel()
+	const saved = `{"r":[{"p":"0190b3a4-5e6f-5a8b-9c0d-e1f203040506","o":"order-1","t":1772366400000000000,"a":1999,"c":"BRL"}],` +
+		`"m":[{"i":354473280,"n":1,"s":1999,"c":"BRL"}],"h":[{"i":29539440,"n":1,"s":1999,"c":"BRL"}],` +
+		`"a":[{"c":"BRL","n":1,"m":1999,"s":0}],"f":1772366400000000000,"l":1772366400000000000}`
+	var c Profile
+	if err := json.Unmarshal([]byte(saved), &c); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.AppendJSON(nil); err != nil || string(b) != saved || c.Recent[0].Payment.other != (ID{}).other {
+		t.Errorf("%s, %v, want %s", b, err, saved)
+	}
+}

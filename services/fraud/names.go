@@ -11,8 +11,8 @@ import (
 	"github.com/feira-shop/feira/shared/events"
 )
 
-// Names in a profile hold no pointers: in each of its cycles the garbage collector follows every one that there is, and
-// with a million cards each of them leads to memory that is in no cache.
+// The shop's own names in a profile are numbers: in each of its cycles the garbage collector follows every pointer that
+// leads anywhere, and with a million cards that is to memory in no cache.
 
 // ID names a payment or an order. The shop's are UUIDs and are kept as their sixteen bytes; any other text is kept as it
 // is. IDs are equal when their texts are.
@@ -102,7 +102,7 @@ type Currency [8]byte
 func currencyOf(text string) (c Currency) {
 	if len(text) > len(c) {
 		end := len(c)
-		for !utf8.RuneStart(text[end]) {
+		for end > 0 && !utf8.RuneStart(text[end]) {
 			end--
 		}
 		text = text[:end]

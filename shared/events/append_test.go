@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 // What is written by hand is what encoding/json writes.
 func TestMetaIsWrittenAsEncodingJSONDoes(t *testing.T) {
 	t.Parallel()
+	if n := reflect.TypeFor[Meta]().NumField(); n != 6 {
+		t.Errorf("Meta has %d fields; AppendMeta and this test know 6", n)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.Just(""), rapid.String(), rapid.StringMatching(`[ -~]*`))
 		zone := time.FixedZone("", rapid.IntRange(-1500, 1500).Draw(t, "offset in minutes")*60)

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/feira-shop/feira/shared/events"
@@ -20,8 +21,8 @@ type saved[S any] struct {
 	State S      `json:"s"`
 }
 
-// delta makes the row of a batch: what it changed, and what it carries forward. nil when there is nothing to write. It is
-// overwritten by the next batch.
+// delta makes the row of a batch: what it changed, and what it carries forward. nil when there is nothing to write. The
+// next batch overwrites the text.
 func (p *processor[S]) delta(o *overlay[S]) ([]byte, error) {
 	watermark := p.watermark(o.maxTime)
 	if o.expires < watermark {
@@ -53,7 +54,7 @@ func (p *processor[S]) delta(o *overlay[S]) ([]byte, error) {
 	}
 	p.text[len(p.text)-1] = ']'
 	o.row = &row{seq: o.base.log.next, expires: o.expires, bytes: len(p.text) - from, places: make([]place, 0, n)}
-	return p.text[from:], nil
+	return slices.Clip(p.text[from:]), nil
 }
 
 func dead(until, watermark int64) bool { return until < watermark || until == 0 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -115,6 +116,9 @@ func (s *shard[S]) audit(tb rapid.TB) {
 			tb.Errorf("%s is at %d, and looked for at %d (%v)", e.key, at, found, ok)
 		}
 		if e.home != nil && !e.home.gone {
+			if !slices.Contains(e.home.places, at) {
+				tb.Errorf("the row of %s does not list it", e.key)
+			}
 			live[e.home]++
 			needed += e.size
 		}
@@ -124,9 +128,22 @@ func (s *shard[S]) audit(tb rapid.TB) {
 				tb.Errorf("the timer of %s is not in the heap", e.key)
 			}
 		}
-		if !s.buckets[e.visit].has(at) {
+		if !slices.Contains(s.buckets[e.visit].all(), at) {
 			tb.Errorf("%s is in no bucket", e.key)
 		}
+	}
+	planned := 0
+	for _, due := range s.buckets {
+		planned += len(due.all())
+	}
+	free := s.keys.free.all()
+	for _, at := range free {
+		if !reflect.ValueOf(s.keys.entry(at)).Elem().IsZero() {
+			tb.Errorf("place %d is free, and holds %+v", at, s.keys.entry(at))
+		}
+	}
+	if planned != s.planned || len(free)+s.keys.len() != int(s.keys.ends) {
+		tb.Errorf("%d keys are due, the books say %d; of %d places %d are free, beside %d keys", planned, s.planned, s.keys.ends, len(free), s.keys.len())
 	}
 	bytes := 0
 	for _, r := range s.log.rows {

@@ -106,12 +106,12 @@ func (o *overlay[S]) carry(watermark int64) {
 			}
 			looks--
 			at := r.places[o.cleaned.n]
-			e := o.base.keys.entry(at)
+			e := o.base.keys.entry(at) // another key's by now, perhaps: its home is a later row
 			if e.home != r || e.until < watermark {
 				continue
 			}
 			if _, changed := o.at[e.key]; !changed {
-				o.carried = append(o.carried, change[S]{now: *e, was: true, at: at})
+				o.carried = append(o.carried, change[S]{now: *e, was: true, in: at})
 			}
 		}
 	}

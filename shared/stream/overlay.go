@@ -4,7 +4,7 @@ package stream
 type change[S any] struct {
 	now entry[S] // its size is that in the batch's row; 0: it is in none
 	was bool     // the key has a state in memory
-	at  place    // of it
+	in  place    // of it
 }
 
 // overlay is what a batch changes in a shard, until its transaction is known to be committed.
@@ -61,8 +61,8 @@ func (o *overlay[S]) touch(key string) int {
 	if !ok {
 		i = len(o.changes)
 		c := change[S]{now: entry[S]{key: key}}
-		if c.at, c.was = o.base.keys.find(key); c.was {
-			c.now = *o.base.keys.entry(c.at)
+		if c.in, c.was = o.base.keys.find(key); c.was {
+			c.now = *o.base.keys.entry(c.in)
 		}
 		c.now.home, c.now.size = nil, 0
 		o.changes = append(o.changes, c)
@@ -97,16 +97,16 @@ func (o *overlay[S]) merge(watermark int64) {
 func (o *overlay[S]) enter(c *change[S], watermark int64) {
 	if dead(c.now.until, watermark) {
 		if c.was {
-			o.base.remove(c.at)
+			o.base.remove(c.in)
 		}
 		return
 	}
 	if c.now.size > 0 {
 		c.now.home = o.row
 	}
-	c.at = o.base.put(&c.now, c.at, c.was, watermark)
+	c.in = o.base.put(&c.now, c.in, c.was, watermark)
 	if c.now.size > 0 {
-		o.row.places = append(o.row.places, c.at)
+		o.row.places = append(o.row.places, c.in)
 	}
 }
 

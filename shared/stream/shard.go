@@ -55,6 +55,7 @@ func (s *shard[S]) put(e *entry[S], at place, there bool, watermark int64) place
 			e.visit = b
 			s.plan(b, at)
 		}
+		e.key = old.key // the same text, of which the map holds this copy
 		*old = *e
 	}
 	s.log.enter(e.home, e.size)
@@ -129,7 +130,8 @@ func (s *shard[S]) free(watermark int64, looks int, tidy func(*entry[S], int64))
 	return looked
 }
 
-// look drops a key that is not needed any more; another is tidied, and looked at again when it is due.
+// look drops a key that is not needed any more; another is tidied, and looked at again when it is due. The place may be
+// another key's by now: if that one is due in this bucket too, the second look finds it gone or due later.
 func (s *shard[S]) look(b int64, at place, watermark int64, tidy func(*entry[S], int64)) {
 	e := s.keys.entry(at)
 	if e.key == "" || e.visit != b {

@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +122,39 @@ func TestADiscardedBatchChangesNothing(t *testing.T) {
 	p.judge(lost, "b", at(104))
 	if got := over(s).get("a").state.At; got != 100 || s.keys.len() != 1 || s.maxTime != at(100).Time.UnixMicro() {
 		t.Fatalf("a batch that was rolled back left a=%d, %d keys, time %d", got, s.keys.len(), s.maxTime)
+	}
+}
+
+// The deltas of a batch share one text; each is of its own partition alone, also when the text has grown.
+func TestEachPartitionHasItsOwnDelta(t *testing.T) {
+	t.Parallel()
+	p := processorOf(5, 0)
+	for partition := range int32(3) {
+		p.shards[shardKey{events.Payments.Name, partition}] = newShard[seen]()
+	}
+	for round := 1; round <= 3; round++ {
+		batch := make([]operator.Record, 30*round)
+		for i := range batch {
+			r := *at(100)
+			r.Topic, r.Partition, r.Key = events.Payments.Name, int32(i%3), fmt.Sprintf("%d-%d%s", i%3, i, strings.Repeat("x", 500*round))
+			batch[i] = r
+		}
+		_, all := p.try(t, batch)
+		if len(all) != 3 {
+			t.Fatalf("%d checkpoints of three partitions", len(all))
+		}
+		for _, c := range all {
+			var list []saved[seen]
+			if err := json.Unmarshal(c.delta, &list); err != nil || len(list) != 10*round {
+				t.Fatalf("%d states of partition %d, %v, want %d", len(list), c.partition, err, 10*round)
+			}
+			for _, e := range list {
+				if !strings.HasPrefix(e.Key, fmt.Sprint(c.partition, "-")) {
+					t.Errorf("%.10s is in the delta of partition %d", e.Key, c.partition)
+				}
+			}
+		}
+		p.Settle(true)
 	}
 }
 

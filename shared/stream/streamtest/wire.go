@@ -25,8 +25,8 @@ type Wire struct {
 }
 
 // Encode makes the record that of an event, as its owner's relay publishes it, with position offset+1 and the time of
-// its Meta as that of its recording. The room of the record before is used again: where the operator's memory is
-// measured, its records' should not count.
+// its Meta as that of its recording. The room of the record before is used again, with what Read and Record gave of it: where the operator's
+// memory is measured, its records' should not count.
 func (w *Wire) Encode(tb testing.TB, topic events.Topic, offset int64, meta events.Meta, e events.Event) {
 	tb.Helper()
 	w.text.Reset()
