@@ -86,4 +86,16 @@ var streamMutants = []mutant{
 		New:        "		if dead(c.now.until, watermark) {",
 		test:       goneKey,
 	},
+	{
+		Protection: "the list of the states that a row holds",
+		File:       "shared/stream/overlay.go",
+		Old:        "		o.row.places = append(o.row.places, c.in)\n",
+		test:       anyBatches,
+	},
+	{
+		Protection: "the emptying of a place that is given again",
+		File:       "shared/stream/table.go",
+		Old:        "	*e = entry[S]{}\n",
+		test:       anyBatches,
+	},
 }
