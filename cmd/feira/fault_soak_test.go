@@ -20,6 +20,8 @@ const (
 	// soakCards come back every two minutes. What fraud remembers of a card is larger by each purchase for an hour, and by
 	// each new card for 90 days, as it should; what must not grow is what a process holds besides.
 	soakCards = 6000
+	// mostPerCard bounds that, in bytes: in a run, six or seven purchases within the disorder and a dozen of the hour.
+	mostPerCard = 2 << 10
 	// A process is warm, and its figures say something, in runs of at least this length.
 	warmAfter = 4 * time.Minute
 	// growth is how much more of anything a process may hold in the last quarter of a run than in the second.
@@ -158,7 +160,11 @@ func (s *soak) compare(seen []figures, length time.Duration) {
 	quarter := len(seen) / 4
 	second, last := seen[quarter:2*quarter], seen[len(seen)-quarter:]
 	states := func(f figures) float64 { return f.states }
-	s.run.Found("states of stream operators, MiB", fmt.Sprintf("%.1f, then %.1f", calm(second, states)/(1<<20), calm(last, states)/(1<<20)))
+	remembered := calm(last, states)
+	s.run.Found("states of stream operators, MiB", fmt.Sprintf("%.1f, then %.1f", calm(second, states)/(1<<20), remembered/(1<<20)))
+	if length >= warmAfter && remembered == 0 || remembered > soakCards*mostPerCard {
+		s.t.Errorf("%.0f bytes are remembered of %d cards, expected some, and at most %d of each", remembered, soakCards, mostPerCard)
+	}
 	for _, c := range []struct {
 		what string
 		unit float64

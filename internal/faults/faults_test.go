@@ -101,7 +101,6 @@ func TestAComplaintIsTheLastWordOfATest(t *testing.T) {
 	}
 }
 
-// A result is forgotten when what its test imports has changed, however deep, and only then.
 // What a test says may hold anything; the report is a text, with a row for each.
 func TestACellIsText(t *testing.T) {
 	if got, want := cell("a\x00b | c\nd"), `ab \| c d`; got != want {
@@ -109,6 +108,7 @@ func TestACellIsText(t *testing.T) {
 	}
 }
 
+// A result is forgotten when what its test imports has changed, however deep, and only then.
 func TestAResultHoldsForItsProgram(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
