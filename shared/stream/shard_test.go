@@ -143,7 +143,9 @@ func TestEachPartitionHasItsOwnDelta(t *testing.T) {
 		if len(all) != 3 {
 			t.Fatalf("%d checkpoints of three partitions", len(all))
 		}
+		said := 0
 		for _, c := range all {
+			said += len(c.delta)
 			var list []saved[seen]
 			if err := json.Unmarshal(c.delta, &list); err != nil || len(list) != 10*round {
 				t.Fatalf("%d states of partition %d, %v, want %d", len(list), c.partition, err, 10*round)
@@ -153,6 +155,9 @@ func TestEachPartitionHasItsOwnDelta(t *testing.T) {
 					t.Errorf("%.10s is in the delta of partition %d", e.Key, c.partition)
 				}
 			}
+		}
+		if len(p.text) != said {
+			t.Errorf("the text has %d bytes, the deltas of the batch %d", len(p.text), said)
 		}
 		p.Settle(true)
 	}
