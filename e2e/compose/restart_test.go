@@ -12,7 +12,9 @@ import (
 func TestDownAndUpKeepEveryOrder(t *testing.T) {
 	o, token := buy(t, "before down")
 	before := verified(t)
-	shop.must(t, "down")
+	if err := shop.end(t.Context(), "down"); err != nil {
+		t.Fatal(err)
+	}
 	if all, err := shop.containers(t.Context()); err != nil || len(all) > 0 {
 		t.Fatalf("after down there are %d containers, %v", len(all), err)
 	}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,10 +90,6 @@ func (s *stack) docker(ctx context.Context, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "docker", args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = s.env, &out, &errs, 5*time.Second
-	if slices.Contains(args, "down") {
-		// On a busy machine engine 20.10 may lock up for ever when many containers of one network end at once.
-		cmd.Env = append(slices.Clone(s.env), "COMPOSE_PARALLEL_LIMIT=1")
-	}
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("docker %s: %w\n%s%s", strings.Join(args, " "), err, &out, &errs)
 	}
@@ -115,12 +110,6 @@ func (s *stack) must(t *testing.T, args ...string) string {
 func (s *stack) feira(t *testing.T, args ...string) string {
 	t.Helper()
 	return s.must(t, append([]string{"run", "--rm", "-T", "feira"}, args...)...)
-}
-
-// remove leaves nothing of the project: no container, network or volume.
-func (s *stack) remove(ctx context.Context) error {
-	_, err := s.compose(ctx, "--profile", "*", "down", "--volumes", "--remove-orphans", "--timeout", "5")
-	return err
 }
 
 // secret reads a file of one of the volumes that setup fills, as only root on this machine could.
