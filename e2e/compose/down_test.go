@@ -4,6 +4,7 @@ package compose
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,8 +35,9 @@ func (s *stack) end(ctx context.Context, args ...string) error {
 		return err
 	}
 	// The engine's count is wrong if no container is left. Then the network stays, and the next up uses it again.
-	if left, errs := s.labelled(ctx, "--all"); errs != nil || len(left) > 0 {
-		return fmt.Errorf("%w\nof the project there are %d containers, %v", err, len(left), errs)
+	left, unknown := s.labelled(ctx, "--all")
+	if unknown != nil || len(left) > 0 {
+		return errors.Join(err, unknown, fmt.Errorf("of the project there are %d containers", len(left)))
 	}
 	fmt.Fprintln(os.Stderr, "compose: no container is left, but the engine keeps a network:", err)
 	return nil

@@ -8,6 +8,19 @@ var (
 
 var streamMutants = []mutant{
 	{
+		Protection: "the time that events of other types tell",
+		File:       "shared/stream/stream.go",
+		Old:        "Clock: true",
+		New:        "Clock: false",
+		test:       test{Package: "./shared/stream", Test: "TestWindowsCloseByEventsOfOtherTypes"},
+	},
+	{
+		Protection: "the time told by records that were passed over before a batch",
+		File:       "shared/operator/take.go",
+		Old:        "clock: c.clock, ",
+		test:       test{Package: "./shared/operator", Test: "TestTheTimeOfOtherEventsDoesNotDependOnBatches"},
+	},
+	{
 		Protection: "the discarding of a batch that is applied again without having been settled",
 		File:       "shared/stream/process.go",
 		Old:        "	p.discard() // a batch that lost a partition is applied again without having been settled\n",

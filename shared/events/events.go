@@ -51,6 +51,15 @@ type Recorded struct {
 	Event       Event           // the decoded data; nil when the type is unknown
 }
 
+// Clock is how far time had come in the topic of the event's owner when it was written: to its own time, or to that of its
+// recording if that is earlier. It is zero when the event does not say when it was recorded.
+func (r Recorded) Clock() time.Time {
+	if r.Time.Before(r.RecordedAt) {
+		return r.Time
+	}
+	return r.RecordedAt
+}
+
 // TickType is the type of the records by which a relay says: nothing unsent up to ce_time. A tick is not
 // stored and has no sequence; only stream operators look at it.
 const TickType = "shop.feira.tick.v1"

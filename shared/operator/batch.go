@@ -15,9 +15,18 @@ func (s *step) park(reason, problem string) {
 	s.item.park(reason, problem) // not the step's own
 }
 
+// told is how far a record that is passed over says that time has come.
+func (s *step) told() time.Time {
+	if s.fate != filtered && s.fate != unknown {
+		return time.Time{}
+	}
+	return s.clock
+}
+
 // part is what a batch holds of one partition.
 type part struct {
 	claim *claim
+	clock time.Time // told by records before the steps that were passed over; zero: nothing
 	steps []step
 	to    position
 }
@@ -52,17 +61,57 @@ func (b batch) count(f fate) int {
 // idle reports whether nothing needs to be written but the checkpoint.
 func (b batch) idle() bool { return b.count(applied) == 0 && b.count(parking) == 0 }
 
-// records are those for the handler.
+// records are those for the handler. Where others say how far time has come, a tick does before the next of them: what
+// the handler makes of a record depends neither on batches nor on when a checkpoint was written.
 func (b batch) records() []Record {
 	records := make([]Record, 0, b.size())
 	for _, p := range b {
-		for _, s := range p.steps {
-			if s.fate == applied {
-				records = append(records, s.rec)
+		clock := p.clock
+		for i := range p.steps {
+			s := &p.steps[i]
+			clock = later(clock, s.told())
+			if s.fate != applied {
+				continue
 			}
+			if !clock.IsZero() {
+				records = append(records, tick(s.rec.Topic, s.rec.Partition, s.rec.Offset, clock))
+				clock = time.Time{}
+			}
+			records = append(records, s.rec)
+		}
+		if !clock.IsZero() {
+			records = append(records, tick(p.claim.topic, p.claim.partition, p.to.next, clock))
 		}
 	}
 	return records
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// told is how far all records of the part that are passed over say that time has come.
+func (p *part) told() time.Time {
+	clock := p.clock
+	for i := range p.steps {
+		clock = later(clock, p.steps[i].told())
+	}
+	return clock
+}
+
+// stopClocks has the batch not tell how far time has come. It says whether it would have.
+func (b batch) stopClocks() (told bool) {
+	for _, p := range b {
+		told = told || !p.told().IsZero()
+		p.clock = time.Time{}
+		for i := range p.steps {
+			p.steps[i].clock = time.Time{}
+		}
+	}
+	return told
 }
 
 func (b batch) size() int {
@@ -127,7 +176,7 @@ func (p *part) cut(n int) (head, tail *part) {
 			n--
 		}
 	}
-	return &part{claim: p.claim, steps: p.steps[:i], to: p.steps[i-1].to},
+	return &part{claim: p.claim, clock: p.clock, steps: p.steps[:i], to: p.steps[i-1].to},
 		&part{claim: p.claim, steps: p.steps[i:], to: p.to}
 }
 

@@ -40,6 +40,7 @@ type claim struct {
 	epoch    int64          // of the checkpoint row
 	saved    position       // what the checkpoint row says
 	at       position       // what was taken; ahead of saved by records without effect
+	clock    time.Time      // how far those say that time has come
 	blocked  map[string]int // parked records by key
 	restored bool
 	retryAt  time.Time // not before: a restore failed

@@ -94,7 +94,7 @@ func (l *loop) committed(ctx context.Context, b batch) {
 	l.settle(true)
 	for _, p := range b {
 		c := p.claim
-		c.saved, c.at = p.to, p.to
+		c.saved, c.at, c.clock = p.to, p.to, time.Time{}
 		for _, s := range p.steps {
 			if s.fate == parking {
 				c.parkedOne(s.order)
@@ -105,7 +105,7 @@ func (l *loop) committed(ctx context.Context, b batch) {
 	}
 	l.ended(b)
 	l.recordSpans(b)
-	if b.count(applied) > 0 {
+	if l.hand.records > 0 {
 		l.op.store.Committed()
 	}
 	for _, p := range b {

@@ -25,7 +25,8 @@
 //
 // A handler that closes windows ([Closing]) has work that follows from what every partition has committed. The owner of
 // partition 0 of the first topic does it, between two batches, in transactions that its checkpoint fences and that do not
-// move it. Where nobody ticks idle partitions, the operator does ([Definition].Idle).
+// move it. Where nobody ticks idle partitions, the operator does ([Definition].Idle); where a partition has other events
+// only, their time tells as much ([Definition].Clock).
 //
 // # Made anew
 //

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-
-	"github.com/feira-shop/feira/shared/events"
 )
 
 // quiet says that a partition ended at an offset when it was asked, and that it got nothing for a while before.
@@ -63,10 +61,8 @@ func (l *loop) tick(ctx context.Context) {
 		if q == nil || !c.restored || c.at.next < q.end {
 			continue
 		}
-		t := events.Tick(events.Topic{Name: c.topic}, c.partition, q.at)
-		t.RecordedAt = time.Time{} // it was not recorded
-		it := &item{rec: Record{Recorded: t, Topic: c.topic, Partition: c.partition, Offset: c.at.next}, fate: applied}
-		b = append(b, &part{claim: c, to: c.at, steps: []step{{item: it, fate: applied, to: c.at}}})
+		it := &item{rec: tick(c.topic, c.partition, c.at.next, q.at), fate: applied}
+		b = append(b, &part{claim: c, to: c.at, clock: c.clock, steps: []step{{item: it, fate: applied, to: c.at}}})
 	}
 	if len(b) == 0 {
 		return

@@ -49,9 +49,10 @@ type item struct {
 	size    int    // bytes, about
 	fate    fate   // unless it is a duplicate
 	reason  string
-	problem string // what is wrong, in words
-	counted bool   // its sequence is the owner's and moves the source position
-	chained bool   // its place in the chain can be checked
+	problem string    // what is wrong, in words
+	counted bool      // its sequence is the owner's and moves the source position
+	chained bool      // its place in the chain can be checked
+	clock   time.Time // how far time has come, from an event that is not applied; zero: it does not say
 }
 
 func (it *item) park(reason, problem string) {
@@ -65,6 +66,7 @@ type inspector struct {
 	types    []string        // nil: all
 	names    map[string]bool // of types, without their versions
 	ticks    bool            // the handler wants them
+	clock    bool            // it wants them from events that it does not want, too
 	seen     map[string]fate // what becomes of types that are not wanted
 }
 
@@ -79,14 +81,15 @@ func newInspector(topic events.Topic, registry *events.Registry, types []string,
 	return in
 }
 
-// inspectorOf makes an inspector for one of the operator's topics.
-func (r *run) inspectorOf(topic string) *inspector {
-	for _, t := range r.op.def.Topics {
-		if t.Name == topic {
-			return newInspector(t, r.op.store.Registry(), r.op.def.Types, r.op.stateful != nil)
-		}
+// inspector makes one for a topic of the operator.
+func (d Definition) inspector(topic string, registry *events.Registry, stateful bool) *inspector {
+	t := events.Topic{Name: topic}
+	if i := slices.IndexFunc(d.Topics, func(t events.Topic) bool { return t.Name == topic }); i >= 0 {
+		t = d.Topics[i]
 	}
-	return newInspector(events.Topic{Name: topic}, r.op.store.Registry(), r.op.def.Types, false)
+	in := newInspector(t, registry, d.Types, stateful)
+	in.clock = stateful && d.Clock
+	return in
 }
 
 // typeName cuts the version off: another version of a wanted type is wanted too, upcast or parked.
@@ -127,8 +130,18 @@ func (in *inspector) inspect(r raw, partition int32, offset int64) item {
 		it.counted = owned
 		it.chained = owned && !in.topic.Compacted
 		in.decode(&it)
+		if in.clock && owned && (it.fate == filtered || it.fate == unknown) {
+			it.clock = rec.Clock()
+		}
 	}
 	return it
+}
+
+// tick tells a handler nothing but how far time has come in a partition.
+func tick(topic string, partition int32, offset int64, at time.Time) Record {
+	t := events.Tick(events.Topic{Name: topic}, partition, at)
+	t.RecordedAt = time.Time{} // it was not recorded
+	return Record{Recorded: t, Topic: topic, Partition: partition, Offset: offset}
 }
 
 // read takes the event from a record, with or without CloudEvents headers. When strangers recorded theirs, the broker

@@ -144,7 +144,7 @@ func (l *loop) releaseAll() {
 // written after a while.
 func (l *loop) pass(b batch) {
 	for _, p := range b {
-		p.claim.at = p.to
+		p.claim.at, p.claim.clock = p.to, p.told()
 		l.op.metrics.passed(p)
 	}
 	l.ended(b)
@@ -159,7 +159,7 @@ func (l *loop) flush(ctx context.Context) {
 	var b batch
 	for _, c := range l.claims.sorted() {
 		if c.at != c.saved {
-			b = append(b, &part{claim: c, to: c.at})
+			b = append(b, &part{claim: c, clock: c.clock, to: c.at})
 		}
 	}
 	if len(b) > 0 {

@@ -54,6 +54,10 @@ func (l *loop) process(ctx context.Context, b batch) bool {
 // narrow halves a batch into transactions of their own, each with its checkpoint, down to the record that cannot
 // be applied; that one is parked. No savepoints: they would keep the store lock.
 func (l *loop) narrow(ctx context.Context, b batch, err error) bool {
+	if b.count(applied) == 0 && b.stopClocks() {
+		l.op.log.ErrorContext(ctx, "what follows from the time alone could not be done", "error", err)
+		return l.process(ctx, b)
+	}
 	if b.count(applied) <= 1 {
 		b.reject(err)
 		return l.process(ctx, b)

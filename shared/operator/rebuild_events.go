@@ -72,7 +72,8 @@ func (r *rebuild) advance(ctx context.Context, targets map[place]position) (int6
 
 // partition reads on to where the running operator stands.
 func (r *rebuild) partition(ctx context.Context, p place, to position, total int64) error {
-	topic, in := r.topic(p.topic)
+	in := r.inspector(p.topic)
+	topic := in.topic
 	at, begun := r.at[p]
 	var err error
 	if !begun {
@@ -157,7 +158,7 @@ func (r *rebuild) stored(ctx context.Context, topic events.Topic, p place, at po
 	if err != nil {
 		return at, err
 	}
-	_, in := r.topic(p.topic)
+	in := r.inspector(p.topic)
 	for _, row := range f.rows {
 		it, sequence, err := in.filled(row, p.partition)
 		if err != nil {
@@ -204,8 +205,10 @@ func (r *rebuild) take(ctx context.Context, it *item, f fate, total int64) error
 		it.fate = f
 		r.skipped = append(r.skipped, it)
 		return nil
-	case f != applied:
+	case f != applied && it.clock.IsZero() || f == duplicate:
 		return nil
+	case f != applied:
+		it = &item{rec: tick(it.rec.Topic, it.rec.Partition, it.rec.Offset, it.clock), fate: applied}
 	}
 	if r.batch = append(r.batch, it); len(r.batch) < r.maxBatch() {
 		return nil
@@ -279,14 +282,8 @@ func (r *rebuild) attempt(ctx context.Context, items []*item) error {
 	return tx.Commit(ctx, "es_commit") // which a handler that appends does not find in the schema
 }
 
-func (r *rebuild) topic(name string) (events.Topic, *inspector) {
-	for _, t := range r.def.Topics {
-		if t.Name == name {
-			return t, newInspector(t, r.opts.Registry, r.def.Types, r.state != nil)
-		}
-	}
-	t := events.Topic{Name: name}
-	return t, newInspector(t, r.opts.Registry, r.def.Types, false)
+func (r *rebuild) inspector(topic string) *inspector {
+	return r.def.inspector(topic, r.opts.Registry, r.state != nil)
 }
 
 // chains says whether records of the topic name their predecessors.

@@ -125,7 +125,7 @@ func (s *errand) record(row pgx.CollectableRow, offset *int64, dest ...any) (*it
 	if r.headers, err = decodeHeaders(headers); err != nil {
 		return nil, err
 	}
-	it := s.inspectorOf(s.claim.topic).inspect(r, s.claim.partition, *offset)
+	it := s.op.def.inspector(s.claim.topic, s.op.store.Registry(), s.op.stateful != nil).inspect(r, s.claim.partition, *offset)
 	return &it, nil
 }
 

@@ -77,7 +77,7 @@ func (s *session) ConsumeClaim(cs sarama.ConsumerGroupSession, gc sarama.Consume
 		return nil
 	}
 	c.readingFrom(gc)
-	in := r.inspectorOf(s.m.topic.Name)
+	in := r.op.def.inspector(s.m.topic.Name, r.op.store.Registry(), r.op.stateful != nil)
 	after := c.start
 	for {
 		messages, open := collect(cs.Context(), c, gc)

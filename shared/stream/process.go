@@ -114,10 +114,14 @@ func (p *processor[S]) done(o *overlay[S]) {
 // one applies a record, whatever it is, and fires what it makes due.
 func (p *processor[S]) one(o *overlay[S], r *operator.Record) ([]events.Event, error) {
 	var emitted []events.Event
-	if r.Type == events.TickType {
-		o.maxTime = max(o.maxTime, r.Time.UnixMicro())
-	} else if key := p.from.key(r.Recorded); key != "" {
+	key := ""
+	if r.Type != events.TickType {
+		key = p.from.key(r.Recorded)
+	}
+	if key != "" {
 		emitted = p.judge(o, key, r)
+	} else if clock := p.from.clock(r.Recorded); !clock.IsZero() {
+		o.maxTime = max(o.maxTime, clock.UnixMicro())
 	}
 	if p.rule.Timer == nil {
 		return emitted, nil

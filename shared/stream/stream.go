@@ -17,6 +17,7 @@ type Source struct {
 	key      func(events.Recorded) string
 	keys     func(events.Recorded) []string // nil: key says it
 	time     func(events.Recorded) time.Time
+	other    bool // time is not the CloudEvents time
 	disorder time.Duration
 	skew     time.Duration
 	idle     time.Duration // 0: the topic's ticks are the relay's
@@ -53,8 +54,9 @@ func (s Source) KeysBy(keys func(events.Recorded) []string) Source {
 	return s
 }
 
-// At says what an event's time is; by default, CloudEvents time.
-func (s Source) At(t func(events.Recorded) time.Time) Source { s.time = t; return s }
+// At says what an event's time is; by default, CloudEvents time. By that time, events of other types, and those that are
+// left out, move the watermark too; by another time they cannot.
+func (s Source) At(t func(events.Recorded) time.Time) Source { s.time, s.other = t, true; return s }
 
 // Disorder is how far an event's time may be behind the highest of its partition before it is late; 0 by default.
 func (s Source) Disorder(d time.Duration) Source { s.disorder = d; return s }
@@ -73,9 +75,23 @@ func (s Source) quarantines(r events.Recorded, at time.Time) bool {
 	return !r.RecordedAt.IsZero() && at.Sub(r.RecordedAt) > s.skew
 }
 
-// wants says whether an event is one of the source's types: an operator on several topics gets those of all.
+// wants says whether an event is one of the source's types: an operator on several topics gets those of all, and ticks.
 func (s Source) wants(r events.Recorded) bool {
-	return s.types == nil || r.Event != nil && slices.Contains(s.types, r.Event.EventType())
+	if s.types == nil {
+		return r.Type != events.TickType
+	}
+	return r.Event != nil && slices.Contains(s.types, r.Event.EventType())
+}
+
+// clock is how far an event that does not count says that time has come; zero: it does not say.
+func (s Source) clock(r events.Recorded) time.Time {
+	if r.Type == events.TickType {
+		return r.Time
+	}
+	if s.other || s.topic.Owner == "" {
+		return time.Time{}
+	}
+	return r.Clock()
 }
 
 // keysOf lists the keys an event belongs to.
@@ -137,11 +153,12 @@ func (ss Sources) of(topic string) Source {
 }
 
 func define(name string, from Sources, handler func(*eventstore.Store) operator.Handler) operator.Definition {
-	def := operator.Definition{Name: name, Handler: handler, Idle: map[string]time.Duration{}}
+	def := operator.Definition{Name: name, Handler: handler, Clock: true, Idle: map[string]time.Duration{}}
 	all := false
 	for _, s := range from {
 		def.Topics = append(def.Topics, s.topic)
 		def.Types = append(def.Types, s.types...)
+		def.Clock = def.Clock && !s.other
 		all = all || s.types == nil
 		if s.idle > 0 {
 			def.Idle[s.topic.Name] = s.idle

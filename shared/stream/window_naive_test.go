@@ -82,6 +82,12 @@ func naive(prefix string, from Source, w Windows, log map[int32][]operator.Recor
 				highest = latest(highest, r.Time)
 				continue
 			}
+			if r.Key == "" { // it counts nowhere, and tells the time
+				if !from.other {
+					highest = latest(highest, r.Clock())
+				}
+				continue
+			}
 			at := r.Event.(clicked).At
 			firstEnd := at.Truncate(w.slide).Add(w.slide)
 			switch {

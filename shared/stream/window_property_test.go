@@ -55,7 +55,9 @@ func (f *field) anyOperator(name string) {
 	windows := []Windows{Tumbling(10 * time.Second), Sliding(30*time.Second, 10*time.Second), Sliding(20*time.Second, 5*time.Second)}
 	w := windows[f.rand.IntN(len(windows))].Lateness(time.Duration(f.rand.IntN(3)) * 4 * time.Second)
 	owners := [][][]int32{{{0}}, {{0, 1, 2}}, {{0, 2}, {1}}, {{0}, {1}, {2}}}
-	f.begin(name, clicksIn(time.Duration(f.rand.IntN(4))*5*time.Second), w, owners[f.rand.IntN(len(owners))]...)
+	from := clicksIn(time.Duration(f.rand.IntN(4)) * 5 * time.Second)
+	from.other = f.rand.IntN(2) == 0 // the time of a click is its CloudEvents time, whoever says so
+	f.begin(name, from, w, owners[f.rand.IntN(len(owners))]...)
 }
 
 // anyLog fills the partitions: time goes on, most events are a little behind, some far, some from the future; a
@@ -75,6 +77,10 @@ func (f *field) anyLog(n int) {
 				at = now.Add(defaultSkew + time.Second)
 			case 2:
 				f.tick(p, now.Add(-time.Second))
+				continue
+			case 3:
+				ahead := now.Add(20 * time.Second)
+				f.click(p, "", ahead, ahead)
 				continue
 			}
 			if !idle {

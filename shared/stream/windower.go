@@ -109,15 +109,14 @@ func (w *windower[A]) take(h *harvest[A], r operator.Record) error {
 		}
 	}
 	from := w.from.of(r.Topic)
-	if r.Type == events.TickType {
-		h.watermarks[p] = max(watermark, from.watermark(r.Time))
-		return nil
+	var keys []string
+	if from.wants(r.Recorded) {
+		keys = from.keysOf(r.Recorded)
 	}
-	if !from.wants(r.Recorded) {
-		return nil
-	}
-	keys := from.keysOf(r.Recorded)
 	if len(keys) == 0 {
+		if clock := from.clock(r.Recorded); !clock.IsZero() {
+			h.watermarks[p] = max(watermark, from.watermark(clock))
+		}
 		return nil
 	}
 	at := from.time(r.Recorded)
