@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// remove leaves nothing of the project: no container, network or volume.
+// remove leaves nothing of the project: no container or volume, and no network that the engine can remove.
 func (s *stack) remove(ctx context.Context) error {
 	return s.end(ctx, "--profile", "*", "down", "--volumes", "--remove-orphans")
 }
@@ -26,7 +26,7 @@ func (s *stack) end(ctx context.Context, args ...string) error {
 		return err
 	}
 	for _, id := range running {
-		if _, err := s.docker(ctx, "stop", id); err != nil {
+		if _, err := s.docker(ctx, "stop", id); err != nil && !strings.Contains(err.Error(), "No such container") { // it has ended by itself
 			return err
 		}
 	}

@@ -76,14 +76,14 @@ var operatorMutants = []mutant{
 	{
 		Protection: "the halving of a batch down to the event at fault",
 		File:       "shared/operator/process.go",
-		Old:        "if b.count(applied) <= 1 {",
+		Old:        "if b.handed() <= 1 {",
 		New:        "if true {",
 		test:       test{Package: "./shared/operator", Test: "TestFaultRebalances"},
 	},
 	{
 		Protection: "the halving of a batch that takes too long",
 		File:       "shared/operator/process.go",
-		Old:        " || class == tooLong && b.count(applied) > 1 {",
+		Old:        " || class == tooLong && b.handed() > 1 {",
 		New:        " {",
 		test:       test{Package: "./shared/operator", Test: "TestFaultSlowBatch"},
 	},

@@ -10,14 +10,14 @@ var streamMutants = []mutant{
 	{
 		Protection: "the time that events of other types tell",
 		File:       "shared/stream/stream.go",
-		Old:        "Clock: true",
-		New:        "Clock: false",
+		Old:        "		def.Clock[s.topic.Name] = !s.other\n",
 		test:       test{Package: "./shared/stream", Test: "TestWindowsCloseByEventsOfOtherTypes"},
 	},
 	{
 		Protection: "the time told by records that were passed over before a batch",
-		File:       "shared/operator/take.go",
-		Old:        "clock: c.clock, ",
+		File:       "shared/operator/claim.go",
+		Old:        "!c.clock.IsZero()",
+		New:        "false",
 		test:       test{Package: "./shared/operator", Test: "TestTheTimeOfOtherEventsDoesNotDependOnBatches"},
 	},
 	{

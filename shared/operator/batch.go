@@ -23,10 +23,12 @@ func (s *step) told() time.Time {
 	return s.clock
 }
 
+// hands says whether a step hands the handler something: a record, or how far time has come.
+func (s *step) hands() bool { return s.fate == applied || !s.told().IsZero() }
+
 // part is what a batch holds of one partition.
 type part struct {
 	claim *claim
-	clock time.Time // told by records before the steps that were passed over; zero: nothing
 	steps []step
 	to    position
 }
@@ -58,6 +60,19 @@ func (b batch) count(f fate) int {
 	return n
 }
 
+// handed counts the steps that hand the handler something.
+func (b batch) handed() int {
+	n := 0
+	for _, p := range b {
+		for i := range p.steps {
+			if p.steps[i].hands() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // idle reports whether nothing needs to be written but the checkpoint.
 func (b batch) idle() bool { return b.count(applied) == 0 && b.count(parking) == 0 }
 
@@ -66,7 +81,7 @@ func (b batch) idle() bool { return b.count(applied) == 0 && b.count(parking) ==
 func (b batch) records() []Record {
 	records := make([]Record, 0, b.size())
 	for _, p := range b {
-		clock := p.clock
+		var clock time.Time
 		for i := range p.steps {
 			s := &p.steps[i]
 			clock = later(clock, s.told())
@@ -95,23 +110,11 @@ func later(a, b time.Time) time.Time {
 
 // told is how far all records of the part that are passed over say that time has come.
 func (p *part) told() time.Time {
-	clock := p.clock
+	var clock time.Time
 	for i := range p.steps {
 		clock = later(clock, p.steps[i].told())
 	}
 	return clock
-}
-
-// stopClocks has the batch not tell how far time has come. It says whether it would have.
-func (b batch) stopClocks() (told bool) {
-	for _, p := range b {
-		told = told || !p.told().IsZero()
-		p.clock = time.Time{}
-		for i := range p.steps {
-			p.steps[i].clock = time.Time{}
-		}
-	}
-	return told
 }
 
 func (b batch) size() int {
@@ -148,11 +151,11 @@ func (p *part) block() {
 	}
 }
 
-// halve splits a batch with at least two records for the handler into two with about half of them each.
+// halve splits a batch that hands the handler at least two things into two with about half of them each.
 func (b batch) halve() (first, second batch) {
-	left := b.count(applied) / 2
+	left := b.handed() / 2
 	for _, p := range b {
-		n := batch{p}.count(applied)
+		n := batch{p}.handed()
 		switch {
 		case left == 0:
 			second = append(second, p)
@@ -168,25 +171,28 @@ func (b batch) halve() (first, second batch) {
 	return first, second
 }
 
-// cut splits a part after its first n records for the handler.
+// cut splits a part after the first n things that it hands the handler.
 func (p *part) cut(n int) (head, tail *part) {
 	i := 0
 	for ; n > 0; i++ {
-		if p.steps[i].fate == applied {
+		if p.steps[i].hands() {
 			n--
 		}
 	}
-	return &part{claim: p.claim, clock: p.clock, steps: p.steps[:i], to: p.steps[i-1].to},
+	return &part{claim: p.claim, steps: p.steps[:i], to: p.steps[i-1].to},
 		&part{claim: p.claim, steps: p.steps[i:], to: p.to}
 }
 
-// reject parks the only record that is left for the handler.
+// reject parks the only record that is left for the handler. If it is none, but the time that another record told, then
+// that is not told.
 func (b batch) reject(err error) {
 	for _, p := range b {
 		for i := range p.steps {
-			if s := &p.steps[i]; s.fate == applied {
+			switch s := &p.steps[i]; {
+			case s.fate == applied:
 				s.park(reasonRejected, err.Error())
-				return
+			case s.hands():
+				s.clock = time.Time{}
 			}
 		}
 	}
@@ -194,10 +200,12 @@ func (b batch) reject(err error) {
 
 // oldest is the time of the first record, of which lag is measured.
 func (p *part) oldest() time.Time {
-	if len(p.steps) == 0 {
-		return time.Time{}
+	for i := range p.steps {
+		if at := p.steps[i].raw.timestamp; !at.IsZero() {
+			return at
+		}
 	}
-	return p.steps[0].raw.timestamp
+	return time.Time{}
 }
 
 // checkpoints are the leading arguments of op_commit.

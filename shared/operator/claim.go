@@ -46,6 +46,15 @@ type claim struct {
 	retryAt  time.Time // not before: a restore failed
 }
 
+// part is the beginning of one of the next batch: where the claim is, and what was told on the way there.
+func (c *claim) part() *part {
+	p := &part{claim: c, to: c.at}
+	if !c.clock.IsZero() {
+		p.steps = append(p.steps, step{item: &item{clock: c.clock}, fate: filtered, to: c.at})
+	}
+	return p
+}
+
 // readingFrom says where the end of the partition can be asked for.
 func (c *claim) readingFrom(gc sarama.ConsumerGroupClaim) {
 	high := gc.HighWaterMarkOffset

@@ -48,7 +48,7 @@ func TestTheTimeOfOtherEventsDoesNotDependOnBatches(t *testing.T) {
 				c.clock = b[0].told()
 				continue
 			}
-			if b.count(applied) > 1 && rapid.Bool().Draw(t, "halve") {
+			if b.handed() > 1 && rapid.Bool().Draw(t, "halve") {
 				first, second := b.halve()
 				hear(first)
 				hear(second)
@@ -57,7 +57,7 @@ func TestTheTimeOfOtherEventsDoesNotDependOnBatches(t *testing.T) {
 			}
 			c.clock = time.Time{}
 		}
-		hear(batch{{claim: c, clock: c.clock}}) // as flush does
+		hear(batch{c.part()}) // as flush does
 		if got = append(got, fmt.Sprint("end ", heard.Sub(dawn))); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("the handler heard %v, want %v", got, want)
 		}
@@ -115,7 +115,7 @@ func TestWhatTellsTheTime(t *testing.T) {
 			r = invented
 		}
 		r = with(with(r, events.HeaderTime, dawn.Add(tt.time).Format(time.RFC3339Nano)), events.HeaderRecorded, recorded)
-		in := Definition{Topics: []events.Topic{tt.topic}, Types: tt.types, Clock: !tt.own}.inspector(tt.topic.Name, registry, true)
+		in := Definition{Topics: []events.Topic{tt.topic}, Types: tt.types, Clock: map[string]bool{tt.topic.Name: !tt.own}}.inspector(tt.topic.Name, registry, true)
 		it := in.inspect(rawRecord(r), 0, 5)
 		got := time.Duration(-1)
 		if !it.clock.IsZero() {
@@ -125,7 +125,7 @@ func TestWhatTellsTheTime(t *testing.T) {
 			t.Errorf("%s: it tells %s, want %s (fate %v)", tt.name, got, tt.want, it.fate)
 		}
 	}
-	if in := (Definition{Topics: []events.Topic{facts}, Types: others, Clock: true}).inspector(facts.Name, registry, false); in.clock {
+	if in := (Definition{Topics: []events.Topic{facts}, Types: others, Clock: map[string]bool{facts.Name: true}}).inspector(facts.Name, registry, false); in.clock {
 		t.Error("a handler without state is told the time")
 	}
 }
@@ -134,7 +134,7 @@ func TestWhatTellsTheTime(t *testing.T) {
 type timeless struct{ remembering }
 
 func (s *timeless) Apply(ctx context.Context, tx *eventstore.Tx, batch []Record) error {
-	if !slices.ContainsFunc(batch, func(r Record) bool { return r.Type != events.TickType }) {
+	if slices.ContainsFunc(batch, func(r Record) bool { return r.Type == events.TickType }) {
 		return Reject(errors.New("the time has come for something impossible"))
 	}
 	return s.remembering.Apply(ctx, tx, batch)
@@ -145,16 +145,45 @@ func (s *timeless) Apply(ctx context.Context, tx *eventstore.Tx, batch []Record)
 func TestTimeThatCannotGoOnStopsNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, facts)
-	for range 5 {
-		w.publish(with(w.fact(facts, 0, "k"), events.HeaderType, "x.y.v1"))
+	for range 5 { // in one batch with what is wanted, on the same partition and on another
+		w.publish(with(w.fact(facts, 0, "k"), events.HeaderType, "x.y.v1"), w.fact(facts, 0, "k"), w.fact(facts, 1, "l"))
 	}
+	w.publish(with(w.fact(facts, 0, "k"), events.HeaderType, "x.y.v1"))
 	def := w.definition(&timeless{}, facts)
-	def.Clock = true
+	def.Clock = map[string]bool{facts.Name: true}
 	w.start(w.operator(def, "m1"))
-	w.awaitCheckpoints(5)
+	w.awaitCheckpoints(16)
 	w.publishOn(0, 5)
-	w.await("effects", func() bool { return w.effects() == 5 })
+	w.await("effects", func() bool { return w.effects() == 15 })
 	if parked := w.parkedReasons(); len(parked) > 0 {
 		t.Errorf("parked: %v", parked)
 	}
+}
+
+// What is replayed comes after all that was passed over, also after what waits to be saved: so whether it is late does not
+// depend on when that was.
+func TestAReplayComesAfterWhatWasPassedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, facts)
+	s := &remembering{}
+	bad := w.fact(facts, 0, "k")
+	s.refuse(idOf(bad))
+	w.publish(bad)
+	def := w.definition(s, facts)
+	def.Clock = map[string]bool{facts.Name: true}
+	o := w.operator(def, "m1")
+	o.timing.lazy = time.Hour
+	w.start(o)
+	w.await("parked", func() bool { return len(w.parkedReasons()) == 1 })
+	for range 3 {
+		w.publish(with(w.fact(facts, 0, "k"), events.HeaderType, "x.y.v1"))
+	}
+	w.await("three to be passed over", func() bool { return value(t, o.metrics.unknown) == 3 })
+	s.refuse()
+	ids, err := Replay(t.Context(), w.db.Pool, Selection{Operator: o.Name()}, "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.awaitRequests(ids)
+	w.awaitCheckpoints(4)
 }

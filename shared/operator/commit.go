@@ -50,7 +50,7 @@ func (l *loop) attempt(ctx context.Context, b batch, also func(*eventstore.Tx)) 
 	}
 	defer tx.Rollback()
 	records := b.records()
-	l.hand.take(len(records))
+	l.hand.take(b.count(applied))
 	l.spans = l.op.plan(records)
 	if len(records) > 0 {
 		l.unsettled = l.op.stateful != nil
@@ -105,7 +105,7 @@ func (l *loop) committed(ctx context.Context, b batch) {
 	}
 	l.ended(b)
 	l.recordSpans(b)
-	if l.hand.records > 0 {
+	if b.handed() > 0 {
 		l.op.store.Committed()
 	}
 	for _, p := range b {

@@ -25,12 +25,12 @@ type Definition struct {
 	Topics []events.Topic
 	Start  Start
 	// Types are the event types the handler wants, of whatever version, and [Tombstone] for the tombstones of
-	// compacted topics; others move the checkpoint only. nil means all, tombstones included.
+	// compacted topics; others move the checkpoint, and the time (see Clock). nil means all, tombstones included.
 	Types []string
-	// Clock has what Types leaves out tell a stateful handler how far time has come: it gets ticks with the clock of such
-	// events ([events.Recorded.Clock]), of topics with an owner. Else a partition in which nothing wanted happens any more
-	// holds up the others. It is for handlers that go by the CloudEvents time.
-	Clock bool
+	// Clock has what Types leaves out tell a stateful handler how far time has come, by topic: it gets ticks with the clock
+	// of such events ([events.Recorded.Clock]), where the topic has an owner. Else a partition in which nothing wanted
+	// happens any more holds up the others. It is for handlers that go by the CloudEvents time.
+	Clock map[string]bool
 	// MaxBatch bounds a transaction; 0 means 500 records.
 	MaxBatch int
 	// Tables are those that the handler alone keeps, and all that it reads and writes: their content follows from the

@@ -47,6 +47,16 @@ func (w *world) accept(o *Operator, stop Stop) {
 	}
 }
 
+// applied has an operator apply the first n events of a partition, and stop.
+func (w *world) applied(n int) []*kgo.Record {
+	w.t.Helper()
+	log := w.publishOn(0, n)
+	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
+	w.awaitEffects(n)
+	stop()
+	return log
+}
+
 func TestFaultMissingRecord(t *testing.T) {
 	t.Parallel()
 	faulttest.Begin(t, faulttest.Plan{
@@ -134,10 +144,7 @@ func TestFaultHistoryLost(t *testing.T) {
 		Does: "records that an operator has not read are deleted: it stops by name",
 	})
 	w := newWorld(t, facts)
-	w.publishOn(0, 10)
-	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
-	w.awaitEffects(10)
-	stop()
+	w.applied(10)
 	w.publishOn(0, 10)
 	w.deleteBefore(facts, 0, 15)
 	o := w.operator(w.definition(&ledger{}, facts), "m1")
@@ -167,10 +174,7 @@ func (w *world) deleteBefore(topic events.Topic, partition int32, offset int64) 
 func TestAcceptedGapsApplyNothingTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, facts)
-	log := w.publishOn(0, 10)
-	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
-	w.awaitEffects(10)
-	stop()
+	log := w.applied(10)
 	w.publish(log[5:]...) // offsets 10 to 14 repeat events that were applied
 	w.deleteBefore(facts, 0, 12)
 	o := w.operator(w.definition(&ledger{}, facts), "m1")
@@ -246,10 +250,7 @@ func (w *world) recreate() {
 func TestACheckpointBeyondTheEndStopsByName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, facts)
-	w.publishOn(0, 3)
-	stop := w.start(w.operator(w.definition(&ledger{}, facts), "m1"))
-	w.awaitEffects(3)
-	stop()
+	w.applied(3)
 	if _, err := w.db.Pool.Exec(t.Context(), "update checkpoints set next_offset = 50 where partition = 0"); err != nil {
 		t.Fatal(err)
 	}

@@ -61,8 +61,9 @@ func (l *loop) tick(ctx context.Context) {
 		if q == nil || !c.restored || c.at.next < q.end {
 			continue
 		}
-		it := &item{rec: tick(c.topic, c.partition, c.at.next, q.at), fate: applied}
-		b = append(b, &part{claim: c, to: c.at, clock: c.clock, steps: []step{{item: it, fate: applied, to: c.at}}})
+		p := c.part()
+		p.steps = append(p.steps, step{item: &item{rec: tick(c.topic, c.partition, c.at.next, q.at)}, fate: applied, to: c.at})
+		b = append(b, p)
 	}
 	if len(b) == 0 {
 		return

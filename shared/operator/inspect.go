@@ -88,7 +88,7 @@ func (d Definition) inspector(topic string, registry *events.Registry, stateful 
 		t = d.Topics[i]
 	}
 	in := newInspector(t, registry, d.Types, stateful)
-	in.clock = stateful && d.Clock
+	in.clock = stateful && d.Clock[topic]
 	return in
 }
 

@@ -67,8 +67,11 @@ func (l *loop) round(ctx context.Context) bool {
 	if l.control.paused() {
 		return false
 	}
-	if l.control.takeRequests() && !l.serveRequests(ctx) {
-		return false // what is to be filled in comes before the records behind the hole; the control looks again soon
+	if l.control.takeRequests() {
+		l.flush(ctx) // what is replayed comes after all that was passed over
+		if !l.serveRequests(ctx) {
+			return false // what is to be filled in comes before the records behind the hole; the control looks again soon
+		}
 	}
 	worked := l.close(ctx)
 	l.tick(ctx)
@@ -159,7 +162,7 @@ func (l *loop) flush(ctx context.Context) {
 	var b batch
 	for _, c := range l.claims.sorted() {
 		if c.at != c.saved {
-			b = append(b, &part{claim: c, clock: c.clock, to: c.at})
+			b = append(b, c.part())
 		}
 	}
 	if len(b) > 0 {

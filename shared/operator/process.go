@@ -40,7 +40,7 @@ func (l *loop) process(ctx context.Context, b batch) bool {
 		}
 		l.settle(false)
 		class := classify(err)
-		if class == deterministic || class == tooLong && b.count(applied) > 1 {
+		if class == deterministic || class == tooLong && b.handed() > 1 {
 			return l.narrow(ctx, b, err)
 		}
 		l.op.metrics.retries.Inc()
@@ -54,11 +54,10 @@ func (l *loop) process(ctx context.Context, b batch) bool {
 // narrow halves a batch into transactions of their own, each with its checkpoint, down to the record that cannot
 // be applied; that one is parked. No savepoints: they would keep the store lock.
 func (l *loop) narrow(ctx context.Context, b batch, err error) bool {
-	if b.count(applied) == 0 && b.stopClocks() {
-		l.op.log.ErrorContext(ctx, "what follows from the time alone could not be done", "error", err)
-		return l.process(ctx, b)
-	}
-	if b.count(applied) <= 1 {
+	if b.handed() <= 1 {
+		if b.count(applied) == 0 {
+			l.op.log.ErrorContext(ctx, "what follows from the time alone could not be done", "error", err)
+		}
 		b.reject(err)
 		return l.process(ctx, b)
 	}

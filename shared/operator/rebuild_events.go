@@ -205,10 +205,12 @@ func (r *rebuild) take(ctx context.Context, it *item, f fate, total int64) error
 		it.fate = f
 		r.skipped = append(r.skipped, it)
 		return nil
-	case f != applied && it.clock.IsZero() || f == duplicate:
-		return nil
 	case f != applied:
-		it = &item{rec: tick(it.rec.Topic, it.rec.Partition, it.rec.Offset, it.clock), fate: applied}
+		clock := (&step{item: it, fate: f}).told()
+		if clock.IsZero() || r.aside.has(it) {
+			return nil
+		}
+		it = &item{rec: tick(it.rec.Topic, it.rec.Partition, it.rec.Offset, clock), fate: applied}
 	}
 	if r.batch = append(r.batch, it); len(r.batch) < r.maxBatch() {
 		return nil

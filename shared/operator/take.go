@@ -46,7 +46,7 @@ func take(claims []*claim, limit int) (batch, *gap) {
 			}
 			p := parts[c]
 			if p == nil {
-				p = &part{claim: c, clock: c.clock, to: c.at}
+				p = c.part()
 				parts[c] = p
 				b = append(b, p)
 			}

@@ -56,7 +56,7 @@ func TestWindowsCloseByEventsOfOtherTypes(t *testing.T) {
 	// Nothing can have happened after it was recorded.
 	b.other(1, types[1], epoch.Add(44*time.Second), epoch.Add(time.Hour))
 	b.other(2, types[2], epoch.Add(44*time.Second), epoch.Add(time.Hour))
-	// What is passed over is not forgotten at a restart, whether its checkpoint was written or not.
+	// What is passed over is not forgotten at a restart.
 	others(45, 8) // the watermark is at 42 s
 	stop()
 	b.run(byCloudEventsTime(), "m2")
@@ -110,7 +110,7 @@ func TestWhatDoesNotCountTellsTheTime(t *testing.T) {
 			t.Errorf("%s: the watermark is %d, want %d; %s", tt.name, got, tt.want, fmt.Sprint(h.partials))
 		}
 	}
-	if windowed().Clock || !byCloudEventsTime().Clock {
+	if windowed().Clock[clicks.Name] || !byCloudEventsTime().Clock[clicks.Name] {
 		t.Error("operators ask for the time of other events when it is theirs, and only then")
 	}
 }

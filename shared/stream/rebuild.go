@@ -83,24 +83,8 @@ func (p *processor[S]) Differs(ctx context.Context, q operator.Querier, c operat
 	if err != nil {
 		return d, err
 	}
-	d.Rows = int64(len(want)) - 1 // the time is no row
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		text, there := have[key]
-		switch {
-		case !there:
-			d.Missing++
-			d.Note("is missing: " + want[key])
-		case text != want[key]:
-			d.Different++
-			d.Note("is " + text + ", must be " + want[key])
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(have)) {
-		if _, wanted := want[key]; !wanted {
-			d.Excess++
-			d.Note("must not be there: " + have[key])
-		}
-	}
+	compareTexts(&d, have, want)
+	d.Rows-- // the time is no row
 	return d, nil
 }
 

@@ -34,6 +34,6 @@ type Rule[S any] struct {
 	// Fire is told when the partition's watermark has reached a state's timer, at, with the state as of then. It says
 	// what the state is then and what follows. A timer that is set to a time that has passed fires at once. What Fire
 	// returns must not be due at the same time again, or an earlier one: the state would fire for ever, so the event
-	// that moved the watermark is parked.
+	// that moved the watermark is parked; one that only told the time does not move it.
 	Fire func(state S, at time.Time) (S, []events.Event)
 }

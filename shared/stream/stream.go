@@ -153,12 +153,12 @@ func (ss Sources) of(topic string) Source {
 }
 
 func define(name string, from Sources, handler func(*eventstore.Store) operator.Handler) operator.Definition {
-	def := operator.Definition{Name: name, Handler: handler, Clock: true, Idle: map[string]time.Duration{}}
+	def := operator.Definition{Name: name, Handler: handler, Clock: map[string]bool{}, Idle: map[string]time.Duration{}}
 	all := false
 	for _, s := range from {
 		def.Topics = append(def.Topics, s.topic)
 		def.Types = append(def.Types, s.types...)
-		def.Clock = def.Clock && !s.other
+		def.Clock[s.topic.Name] = !s.other
 		all = all || s.types == nil
 		if s.idle > 0 {
 			def.Idle[s.topic.Name] = s.idle

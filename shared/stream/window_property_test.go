@@ -61,7 +61,7 @@ func (f *field) anyOperator(name string) {
 }
 
 // anyLog fills the partitions: time goes on, most events are a little behind, some far, some from the future; a
-// partition may be silent but for ticks. The last ticks are behind everything.
+// partition may be silent but for ticks and what counts nowhere. The last ticks are behind everything.
 func (f *field) anyLog(n int) {
 	last := epoch
 	for p := range f.log {

@@ -22,32 +22,39 @@ func options(f *fakeShop) Options {
 	}
 }
 
+// ran has shoppers run until so many orders were placed, and stop.
+func ran(t *testing.T, orders int, faulty bool, set func(*Options)) (*fakeShop, *Shoppers) {
+	t.Helper()
+	enough := make(chan struct{})
+	shop := newFakeShop(t, func(f *fakeShop) {
+		f.faulty = faulty
+		f.onOrder = func(n int) {
+			if n == orders {
+				close(enough)
+			}
+		}
+	})
+	o := options(shop)
+	set(&o)
+	s := newShoppers(t, o)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }()
+	<-enough
+	s.Stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return shop, s
+}
+
 // TestEveryPathOccursAndSettles runs until each path was taken twice, with and without a shop that loses requests.
 func TestEveryPathOccursAndSettles(t *testing.T) {
 	t.Parallel()
 	for name, faulty := range map[string]bool{"healthy": false, "losing requests": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			enough := make(chan struct{})
-			shop := newFakeShop(t, func(f *fakeShop) {
-				f.faulty = faulty
-				f.onOrder = func(n int) {
-					if n == 250 {
-						close(enough)
-					}
-				}
-			})
 			var log bytes.Buffer
-			o := options(shop)
-			o.Log = slog.New(slog.NewTextHandler(&log, nil))
-			s := newShoppers(t, o)
-			ended := make(chan error, 1)
-			go func() { ended <- s.Run(t.Context()) }()
-			<-enough
-			s.Stop()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+			shop, s := ran(t, 250, faulty, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			checkRun(t, shop, s.Snapshot(), faulty)
 			if strings.Contains(log.String(), "tok_") {
 				t.Errorf("tokens in the log:\n%s", log.String())
@@ -59,24 +66,7 @@ func TestEveryPathOccursAndSettles(t *testing.T) {
 // Cards come back, as customers do.
 func TestCardsComeBack(t *testing.T) {
 	t.Parallel()
-	enough := make(chan struct{})
-	shop := newFakeShop(t, func(f *fakeShop) {
-		f.onOrder = func(n int) {
-			if n == 100 {
-				close(enough)
-			}
-		}
-	})
-	o := options(shop)
-	o.Cards = 10
-	s := newShoppers(t, o)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(t.Context()) }()
-	<-enough
-	s.Stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	shop, _ := ran(t, 100, false, func(o *Options) { o.Cards = 10 })
 	cards, good := map[string]bool{}, map[string]bool{}
 	for _, order := range shop.orders {
 		cards[order.token[strings.LastIndex(order.token, "_"):]] = true
@@ -87,6 +77,7 @@ func TestCardsComeBack(t *testing.T) {
 	if len(cards) != 10 || len(good) != 10 {
 		t.Errorf("%d orders were paid with %d cards, %d of them good, want 10", len(shop.orders), len(cards), len(good))
 	}
+	o := options(shop)
 	o.Cards = -1
 	if _, err := New(o); err == nil || !strings.Contains(err.Error(), "Cards") {
 		t.Errorf("with -1 cards: %v", err)

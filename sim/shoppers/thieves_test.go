@@ -91,25 +91,8 @@ func TestWaysOfFraud(t *testing.T) {
 // Every order that the shop took has its label.
 func TestOrdersAreLabelled(t *testing.T) {
 	t.Parallel()
-	enough := make(chan struct{})
-	shop := newFakeShop(t, func(f *fakeShop) {
-		f.onOrder = func(n int) {
-			if n == 150 {
-				close(enough)
-			}
-		}
-	})
 	var file bytes.Buffer
-	o := options(shop)
-	o.Thieves, o.Labels = 0.4, &file
-	s := newShoppers(t, o)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(t.Context()) }()
-	<-enough
-	s.Stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	shop, s := ran(t, 150, false, func(o *Options) { o.Thieves, o.Labels = 0.4, &file })
 	rows, err := csv.NewReader(&file).ReadAll()
 	if err != nil || strings.Join(rows[0], ",") != "order,label" {
 		t.Fatalf("%v, %v", rows, err)
