@@ -7,26 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
 // remove leaves nothing of the project: no container or volume, and no network that the engine can remove.
 func (s *stack) remove(ctx context.Context) error {
-	return s.end(ctx, "--profile", "*", "down", "--volumes", "--remove-orphans")
+	return s.end(ctx, []string{"--time", "5"}, "--profile", "*", "down", "--volumes", "--remove-orphans")
 }
 
-// end runs docker compose with args that take the stack down.
+// end stops the containers, by docker stop with flags, and runs docker compose with args that take the stack down.
 //
 // Engine 20.10 does not count well how many endpoints a network has when many containers of it end at once: it may lock
 // up for ever, or go on counting one that is gone. So they end one after the other first, the newest first, which are
 // those that no other depends on. (COMPOSE_PARALLEL_LIMIT does not concern down.)
-func (s *stack) end(ctx context.Context, args ...string) error {
+func (s *stack) end(ctx context.Context, flags []string, args ...string) error {
 	running, err := s.labelled(ctx)
 	if err != nil {
 		return err
 	}
 	for _, id := range running {
-		if _, err := s.docker(ctx, "stop", id); err != nil && !strings.Contains(err.Error(), "No such container") { // it has ended by itself
+		if _, err := s.docker(ctx, slices.Concat([]string{"stop"}, flags, []string{id})...); err != nil && !strings.Contains(err.Error(), "No such container") { // it has ended by itself
 			return err
 		}
 	}

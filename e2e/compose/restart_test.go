@@ -12,7 +12,7 @@ import (
 func TestDownAndUpKeepEveryOrder(t *testing.T) {
 	o, token := buy(t, "before down")
 	before := verified(t)
-	if err := shop.end(t.Context(), "down"); err != nil {
+	if err := shop.end(t.Context(), nil, "down"); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := shop.containers(t.Context()); err != nil || len(all) > 0 {
